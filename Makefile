@@ -1,0 +1,42 @@
+# Everything a checkout needs; only Python 3.11+, make and git have to be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: setup demo test test-services check bench ui docs clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,postgres,s3,dask]'
+	touch $@
+
+demo: setup
+	$(BIN)/bench --project data run
+	$(BIN)/bench --project data rank --all
+
+test: setup
+	$(BIN)/python -m pytest -m "not services"
+
+test-services: setup
+	$(BIN)/python -m pytest -m services
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python -m bench_pipeline_tests.benchmarks
+
+ui: setup
+	$(BIN)/bench --project data ui
+
+docs: setup
+	$(BIN)/python -m bench_pipeline.pipeline.reference docs
+
+clean:
+	rm -rf $(VENV) data/.bench

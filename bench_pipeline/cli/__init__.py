@@ -1,0 +1,1 @@
+"""The command line: parse, call ``pipeline``, print. Nothing is decided here."""

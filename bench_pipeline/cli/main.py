@@ -1,0 +1,108 @@
+"""The ``bench`` program: the table of commands, loaded when used, and the one error boundary.
+
+A command module is imported when its command runs, so ``bench --help`` loads click and nothing heavier.
+"""
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from bench_pipeline import __version__
+from bench_pipeline.errors import BenchError
+
+# name -> (module, attribute, one line of help): help texts live here so that --help imports no command.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "init": ("init", "init", "Write a new project into a folder."),
+    "doctor": ("doctor", "doctor", "Say what this machine can and cannot do."),
+    "ui": ("ui", "ui", "Start the Dagster web server and daemon for the project."),
+    "run": ("run", "run", "Run an evaluation, or the whole project."),
+    "evaluation": ("evaluation", "evaluation", "Create, validate and list evaluations."),
+    "task": ("task", "task", "Create, scan, validate, list and show tasks."),
+    "tool": ("tool", "tool", "List and show tools."),
+    "cell": ("cell", "cell", "Show a cell, or explain its identity."),
+    "rank": ("rank", "rank", "Rank the setups of an evaluation."),
+    "compare": ("compare", "compare", "Compare two setups over the tasks both measured."),
+    "gate": ("gate", "gate", "Decide whether a candidate setup may replace a baseline."),
+    "table": ("table", "table", "Print a table."),
+    "sql": ("sql", "sql", "Query the tables with SQL."),
+    "store": ("store", "store", "Verify, compact, migrate, clean the store."),
+}
+ALIASES = {"eval": "evaluation"}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported from ``bench_pipeline.cli.<module>`` when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command; None when the name is not in the table."""
+        entry = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
+        if entry is None:
+            return None
+        module = importlib.import_module(f"bench_pipeline.cli.{entry[0]}")
+        command = getattr(module, entry[1])
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bench")
+@click.option("--project", metavar="DIR", envvar="BENCH_PROJECT", help="The project's folder.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.pass_context
+def bench(ctx: click.Context, project: str | None, debug: bool) -> None:
+    """Which coding setup is better, and how sure are we?"""
+    ctx.obj = {"project": project, "debug": debug}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status (see errors.py and docs/reference)."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    status = 1
+    try:
+        result = bench.main(args=args, prog_name="bench", standalone_mode=False)
+        status = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+    except BenchError as error:
+        status = error.exit_code
+        _report(error, args)
+    except click.exceptions.Exit as done:
+        status = done.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        status = 128 + signal.SIGINT
+        click.echo("bench: interrupted", err=True)
+    except click.ClickException as error:
+        status = 2
+        error.show()
+    except BrokenPipeError:
+        # The reader went away; a second failure while Python flushes at exit would only add noise.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        if "--debug" in args:
+            raise
+        click.echo(
+            f"bench: {type(error).__name__}: {error}: this is a fault of bench itself; --debug shows where", err=True
+        )
+    sys.exit(status)
+
+
+def _report(error: BenchError, args: Sequence[str]) -> None:
+    from bench_pipeline.cli.output import plain_text
+
+    if "--debug" in args:
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(f"bench: {plain_text(str(error))}", err=True)

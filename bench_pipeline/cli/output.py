@@ -1,0 +1,102 @@
+"""What every command shares: finding the project, and printing as a table, as key=value lines or as JSON.
+
+Text that comes from documents, agents or stores is escaped here before it reaches a terminal; JSON is one
+document without NaN.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Control characters, and the marks that reorder or hide text on a terminal.
+_HIDDEN = {*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {0x0A}
+_ESCAPES = {code: f"\\u{code:04x}" for code in _HIDDEN} | {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
+
+
+def plain_text(text: str) -> str:
+    """``text`` with control, bidirectional and surrogate code points shown as escapes; line feeds stay."""
+    return text.translate(_ESCAPES)
+
+
+def format_options(command: F) -> F:
+    """Add --json and --plain to a command; it receives ``as_json`` and ``plain``."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+    return click.option("--plain", is_flag=True, help="Print key=value lines, as when piped.")(command)
+
+
+def project_option(command: F) -> F:
+    """Add --project to a command too, so that it may stand before or after the command's name."""
+    return click.option(
+        "--project", "project_dir", metavar="DIR", help="The project's folder (default: the nearest one above)."
+    )(command)
+
+
+def project_root(project_dir: str | None) -> Path | None:
+    """The folder that was asked for on the command line or in BENCH_PROJECT, or None."""
+    context = click.get_current_context()
+    chosen = project_dir or (context.find_root().obj or {}).get("project")
+    return Path(chosen) if chosen else None
+
+
+def emit_json(document: object) -> None:
+    """Print one JSON document; a NaN or an infinity is a defect and raises ValueError."""
+    click.echo(json.dumps(document, ensure_ascii=True, allow_nan=False, default=_json_value, indent=2))
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def wants_plain(plain: bool) -> bool:
+    """Whether to print key=value lines: asked for, or standard output is not a terminal."""
+    return plain or not sys.stdout.isatty()
+
+
+def show(value: object) -> str:
+    """A value for people: ``-`` for unknown, four significant digits for fractions."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={show(item)}" for key, item in value.items()) or "-"
+    if isinstance(value, (list, tuple)):
+        return ",".join(show(item) for item in value) or "-"
+    return plain_text(str(value))
+
+
+def emit_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[str], *, plain: bool, title: str = "") -> None:
+    """Print rows as a table on a terminal, as key=value lines when piped or asked to."""
+    names = list(columns)
+    if wants_plain(plain):
+        for row in rows:
+            click.echo(" ".join(f"{name}={_plain_value(row.get(name))}" for name in names))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None)
+    for name in names:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*(Text(show(row.get(name))) for name in names))
+    Console().print(table)
+
+
+def _plain_value(value: object) -> str:
+    text = show(value).replace("\n", "\\n")
+    return json.dumps(text) if " " in text or text == "" or '"' in text else text
