@@ -27,7 +27,7 @@ class TokenCounts:
 
 
 def add_tokens(parts: Iterable[TokenCounts]) -> TokenCounts:
-    """The sum per class; a class that is unknown in any part is unknown in the sum, as is the sum of nothing."""
+    """The sum per class; a class that any part does not know stays unknown, as does the sum of nothing."""
     rows = [astuple(part) for part in parts]
     if not rows:
         return TokenCounts()
