@@ -36,6 +36,8 @@ _FORGE_DOMAINS = (
     "github-releases.s3.amazonaws.com",
     "bbuseruploads.s3.amazonaws.com",
 )
+# Resolvers read a name whose last label is a number as an address in disguise: 2355427332, 0x8c.0x52.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # Bucket names of forges come and go; all that are known start with the forge's name.
 _FORGE_BUCKET = re.compile(
     r"(git(hub|lab)|bitbucket|bbuseruploads)[a-z0-9-]*\.s3[.-]([a-z0-9-]+\.)*amazonaws\.com"
@@ -47,7 +49,7 @@ def refuse_forge_hosts(hosts: Iterable[str]) -> None:
     """Raises ValueError for every host that an allow-list may not name, all in one message.
 
     A host is a plain name such as ``api.example.com`` or ``*.example.com``; a wildcard that would take in a
-    code forge is refused like the forge itself. A public IP address is refused because it would hide the name.
+    code forge is refused like the forge itself. A public address is refused because it would hide the name.
     """
     problems = [problem for problem in map(_problem, hosts) if problem]
     if problems:
@@ -55,12 +57,12 @@ def refuse_forge_hosts(hosts: Iterable[str]) -> None:
 
 
 def _problem(written: str) -> str | None:
-    # NFKC folds full-width letters and ideographic dots, which resolvers fold as well.
+    # NFKC folds full-width letters and dots, which resolvers fold as well.
     host = unicodedata.normalize("NFKC", written).lower().rstrip(".")
     address = _address(host)
     if address is not None:
         return f"{written!r} is a public address: name the host" if address.is_global else None
-    if not _HOST.fullmatch(host):
+    if not _HOST.fullmatch(host) or _NUMBER.fullmatch(host.rpartition(".")[2]):
         return f"{written!r} is not a host name such as api.example.com (no scheme, port or path)"
     if _is_forge(host):
         return f"{written!r} can never be allowed: it serves the repositories that tasks are made from"
@@ -69,9 +71,10 @@ def _problem(written: str) -> str | None:
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(host.strip("[]"))
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _is_forge(host: str) -> bool:
