@@ -1,1 +1,66 @@
-"""Placeholder: replaced by the module that owns this folder."""
+"""Strict readers of YAML, TOML, JSON, JSON Lines and front matter, and the types of their fields.
+
+What belongs here: texts to models, with every problem at once and each naming file, line and field. What does
+not: the fields of one document kind (they live with their lane) and anything that writes.
+"""
+
+from bench_pipeline.documents.describing import describe, nearest, one_of
+from bench_pipeline.documents.fields import (
+    Bool,
+    Commit,
+    Duration,
+    Float,
+    Int,
+    Name,
+    RelativePath,
+    Size,
+    StrictModel,
+    Text,
+    TextList,
+    TextOrList,
+)
+from bench_pipeline.documents.jsonl import JsonLines, read_jsonl
+from bench_pipeline.documents.reading import (
+    API_VERSION,
+    Document,
+    dotted,
+    load_yaml_bytes,
+    read_document,
+    read_documents,
+    read_front_matter,
+    read_json,
+    read_toml,
+)
+from bench_pipeline.documents.schemas import json_schema
+from bench_pipeline.documents.yaml12 import Plain
+
+__all__ = [
+    "API_VERSION",
+    "Bool",
+    "Commit",
+    "Document",
+    "Duration",
+    "Float",
+    "Int",
+    "JsonLines",
+    "Name",
+    "Plain",
+    "RelativePath",
+    "Size",
+    "StrictModel",
+    "Text",
+    "TextList",
+    "TextOrList",
+    "describe",
+    "dotted",
+    "json_schema",
+    "load_yaml_bytes",
+    "nearest",
+    "one_of",
+    "read_document",
+    "read_documents",
+    "read_front_matter",
+    "read_json",
+    "read_jsonl",
+    "read_toml",
+]

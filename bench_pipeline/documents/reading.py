@@ -1,0 +1,259 @@
+"""Reads one document, or many, into strict models; every problem names file, line and field.
+
+What belongs here: files to ``Document``, and problems with lines. What does not: the models of a kind (its lane)
+and rows (``jsonl``). A document's model never has ``apiVersion`` and ``kind``: they are checked and dropped here.
+"""
+
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from bench_pipeline.documents import positions
+from bench_pipeline.documents.describing import describe, one_of
+from bench_pipeline.documents.jsonl import Rejected, decode_json
+from bench_pipeline.documents.messages import explain
+from bench_pipeline.documents.yaml12 import (
+    MAX_BYTES,
+    Defect,
+    FatalDefect,
+    FieldPath,
+    check_utf8,
+    parse_yaml,
+    yaml_lines,
+)
+from bench_pipeline.errors import DocumentError, Problem
+
+API_VERSION = "bench.ber.run/v1alpha1"
+
+M = TypeVar("M", bound=BaseModel)
+M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
+_Lines = Callable[[bytes], dict[FieldPath, int]]
+
+
+@dataclass(frozen=True)
+class Document(Generic[M_co]):
+    """A document that parsed: its model, and where its fields are in the file.
+
+    ``label`` is how problems name the file; ``kind`` is empty for documents without one.
+    """
+
+    path: Path
+    model: M_co
+    kind: str = ""
+    source: bytes = field(default=b"", repr=False, compare=False)
+    find_lines: _Lines = field(default=yaml_lines, repr=False, compare=False)
+    first_line: int = field(default=1, repr=False, compare=False)
+
+    def line(self, *steps: str | int) -> int | None:
+        """The line, from 1, of a field, or of the nearest one above it that the text has."""
+        return _line(self.find_lines(self.source), steps, self.first_line)
+
+    def problem(self, steps: FieldPath, message: str) -> Problem:
+        """A problem with a field of this document, found by checks that a model alone cannot make."""
+        return Problem(str(self.path), self.line(*steps), dotted(steps), message)
+
+
+def _line(lines: Mapping[FieldPath, int], steps: FieldPath, first_line: int) -> int | None:
+    for length in range(len(steps), 0, -1):
+        if steps[:length] in lines:
+            return lines[steps[:length]] + first_line - 1
+    return first_line
+
+
+def dotted(steps: Iterable[str | int]) -> str:
+    """A field path for people: ``tools[0].model``."""
+    text = ""
+    for step in steps:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            shown = step if re.fullmatch(r"[A-Za-z0-9_-]+", step) else json.dumps(step)
+            text += f".{shown}" if text else shown
+    return text
+
+
+def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """A regular file's bytes; DocumentError when it is missing, no file, unreadable or larger than ``limit``."""
+    try:
+        # Non-blocking: a named pipe in a project must not hold a command for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise DocumentError([Problem(str(path), None, "", "is not a regular file")])
+            data = stream.read(limit + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DocumentError([Problem(str(path), None, "", f"cannot be read: {reason}")]) from None
+    if len(data) > limit:
+        raise DocumentError(
+            [Problem(str(path), None, "", f"is larger than {limit} bytes, the most it may have")]
+        )
+    return data
+
+
+def read_document(path: Path, model: type[M], kind: str) -> Document[M]:
+    """Read a YAML document of one kind; DocumentError with all of its problems."""
+    return _read_yaml(path, {kind: model})
+
+
+def read_documents(
+    paths: Iterable[Path], models: Mapping[str, type[M]]
+) -> tuple[list[Document[M]], tuple[Problem, ...]]:
+    """Read YAML documents of any of the kinds; the ones that parse, and the problems of the others."""
+    documents: list[Document[M]] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            documents.append(_read_yaml(path, models))
+        except DocumentError as error:
+            problems.extend(error.problems)
+    return documents, tuple(problems)
+
+
+def load_yaml_bytes(data: bytes, name: str) -> object:
+    """The plain value of one YAML text (see ``yaml12``); DocumentError naming ``name`` when the text is not fit."""
+    value, defects = parse_yaml(data)
+    if defects:
+        raise DocumentError(_defect_problems(name, defects, 1))
+    return value
+
+
+def _read_yaml(path: Path, models: Mapping[str, type[M]]) -> Document[M]:
+    data = read_bytes(path)
+    value, defects = parse_yaml(data)
+    if defects and value is None:
+        raise DocumentError(_defect_problems(str(path), defects, 1))
+    if not isinstance(value, dict):
+        found = "an empty file" if value is None else describe(value)
+        problem = Problem(
+            str(path), 1, "", f"expected a mapping that starts with apiVersion and kind, found {found}"
+        )
+        raise DocumentError([problem, *_defect_problems(str(path), defects, 1)])
+    found_kind = value.pop("kind", None)
+    wrong = _head_problems(value.pop("apiVersion", None), found_kind, models)
+    model = models.get(found_kind if isinstance(found_kind, str) else "")
+    if model is None and len(models) == 1:
+        model = next(iter(models.values()))
+    built, errors = _validate(model, value)
+    if wrong or errors or defects or built is None:
+        lines = yaml_lines(data)
+        problems = [_placed(str(path), lines, steps, text, 1) for steps, text in [*wrong, *errors]]
+        raise DocumentError([*problems, *_defect_problems(str(path), defects, 1)])
+    return Document(path, built, str(found_kind), data)
+
+
+def _head_problems(version: object, kind: object, models: Mapping[str, Any]) -> list[tuple[FieldPath, str]]:
+    problems: list[tuple[FieldPath, str]] = []
+    if version != API_VERSION:
+        problems.append((("apiVersion",), f"expected {API_VERSION}, found {_head(version)}"))
+    if not isinstance(kind, str) or kind not in models:
+        hint = f" ({one_of(kind, models, 'kinds here')})" if isinstance(kind, str) and len(models) > 1 else ""
+        problems.append((("kind",), f"expected {' or '.join(models)}, found {_head(kind)}{hint}"))
+    return problems
+
+
+def _head(value: object) -> str:
+    return "no such field" if value is None else describe(value)
+
+
+def _validate(model: type[M] | None, value: object) -> tuple[M | None, list[tuple[FieldPath, str]]]:
+    if model is None:
+        return None, []
+    try:
+        return model.model_validate(value), []
+    except ValidationError as error:
+        return None, explain(error, model, value)
+
+
+def _placed(
+    name: str, lines: Mapping[FieldPath, int], steps: FieldPath, message: str, first_line: int
+) -> Problem:
+    return Problem(name, _line(lines, steps, first_line), dotted(steps), message)
+
+
+def _defect_problems(name: str, defects: Iterable[Defect], first_line: int) -> list[Problem]:
+    return [
+        Problem(name, None if d.line is None else d.line + first_line - 1, dotted(d.field), d.message)
+        for d in defects
+    ]
+
+
+def read_toml(path: Path, model: type[M]) -> Document[M]:
+    """Read a TOML file; DocumentError with all of its problems."""
+    text = _decoded(path)
+    try:
+        value = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        message = re.sub(r" \(at .*\)$", "", str(error))
+        line = int(found[1]) if found else None
+        raise DocumentError([Problem(str(path), line, "", f"is not valid TOML: {message}")]) from None
+    return _build(path, model, value, text.encode(), _toml_lines)
+
+
+def read_json(path: Path, model: type[M]) -> Document[M]:
+    """Read a JSON file strictly (no duplicate keys, NaN or lone surrogates); DocumentError with all problems."""
+    text = _decoded(path)
+    try:
+        value = decode_json(text)
+    except Rejected as error:
+        raise DocumentError([Problem(str(path), error.line, "", f"is not valid JSON: {error}")]) from None
+    return _build(path, model, value, text.encode(), _json_lines)
+
+
+def _toml_lines(data: bytes) -> dict[FieldPath, int]:
+    return positions.toml_lines(data.decode())
+
+
+def _json_lines(data: bytes) -> dict[FieldPath, int]:
+    return positions.json_lines(data.decode())
+
+
+def _decoded(path: Path) -> str:
+    data = read_bytes(path)
+    try:
+        check_utf8(data)
+    except FatalDefect as fatal:
+        raise DocumentError(_defect_problems(str(path), [fatal.defect], 1)) from None
+    return data.decode()
+
+
+def _build(path: Path, model: type[M], value: object, data: bytes, find_lines: _Lines) -> Document[M]:
+    built, errors = _validate(model, value)
+    if built is None:
+        lines = find_lines(data)
+        raise DocumentError(_placed(str(path), lines, steps, text, 1) for steps, text in errors)
+    return Document(path, built, source=data, find_lines=find_lines)
+
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?)(?:^|\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def read_front_matter(path: Path, model: type[M]) -> tuple[Document[M], str]:
+    """Read a text that starts with YAML between two ``---`` lines: the document, and the text after it."""
+    text = _decoded(path)
+    found = _FRONT_MATTER.match(text)
+    if found is None:
+        wrong = "expected to start with front matter: fields between a line --- and another line ---"
+        raise DocumentError([Problem(str(path), 1, "", wrong)])
+    # The first line of the fields is the file's second.
+    first_line = 2
+    data = found[1].encode()
+    value, defects = parse_yaml(data)
+    problems = _defect_problems(str(path), defects, first_line)
+    if problems and value is None:
+        raise DocumentError(problems)
+    built, errors = _validate(model, {} if value is None else value)
+    if built is None or problems:
+        lines = yaml_lines(data)
+        problems += [_placed(str(path), lines, steps, text, first_line) for steps, text in errors]
+        raise DocumentError(problems)
+    return Document(path, built, source=data, first_line=first_line), text[found.end() :]

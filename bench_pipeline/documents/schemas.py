@@ -1,0 +1,33 @@
+"""JSON Schemas of document kinds, for editors and for the reference pages."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from bench_pipeline.documents.reading import API_VERSION
+
+
+def json_schema(model: type[BaseModel], kind: str) -> dict[str, Any]:
+    """The JSON Schema of a document: the model's fields, with ``apiVersion`` and ``kind`` required before them."""
+    schema = _with_bounds(model.model_json_schema(by_alias=True, mode="validation"))
+    head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": kind,
+        "properties": {**head, **schema.get("properties", {})},
+        "required": ["apiVersion", "kind", *schema.get("required", [])],
+    }
+
+
+# pydantic leaves a bound that follows a validator under its own name.
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+
+
+def _with_bounds(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_with_bounds(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    numeric = schema.get("type") in ("integer", "number")
+    return {(_BOUNDS.get(key, key) if numeric else key): _with_bounds(value) for key, value in schema.items()}
