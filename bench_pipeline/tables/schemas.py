@@ -74,6 +74,8 @@ EVALUATION_CELLS = _table(
         "pre_digest": TEXT,
         "reusable": BOOL,
         "not_reusable_reason": TEXT,
+        "prediction_digest": TEXT,
+        "verify_digest": TEXT,
     },
     key=("evaluation", "identity"),
     partitions=("tier", "attempt"),
@@ -132,6 +134,7 @@ RUN_CELLS = _table(
         "attempt": INT,
     },
     key=("run_id", "evaluation", "identity"),
+    partitions=("run_id",),
     required=("action", "tier", "attempt"),
 )
 

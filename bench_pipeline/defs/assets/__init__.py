@@ -1,1 +1,1 @@
-"""Placeholder: replaced by the module that owns this folder."""
+"""The assets, one module per lane."""

@@ -1,0 +1,61 @@
+"""One multi-check per table, made from its schema: blocking, at ERROR severity, without partitions of its own.
+
+What is checked is in ``pipeline.checking``; a check here reads the partitions that its run wrote, or the whole
+table when it is run alone.
+"""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from bench_pipeline.defs.partitions import partition_of
+from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.checking import check_documents, check_table, checks_of
+from bench_pipeline.tables import TableSchema
+
+
+def table_checks(table: TableSchema) -> dg.AssetChecksDefinition:
+    """The checks of one table as one step."""
+    names = checks_of(table.name)
+
+    @dg.multi_asset_check(
+        name=f"{table.name}_checks",
+        specs=[dg.AssetCheckSpec(name, asset=table.name, blocking=True, description=text) for name, text in names.items()],
+    )
+    def checks(
+        context: dg.AssetCheckExecutionContext, bench: dg.ResourceParam[Bench]
+    ) -> Iterator[dg.AssetCheckResult]:
+        partitions = [partition_of(key) for key in _partition_keys(context)] if table.partitions else []
+        for outcome in check_table(bench.store, table.name, partitions):
+            yield dg.AssetCheckResult(
+                passed=outcome.passed,
+                check_name=outcome.name,
+                asset_key=table.name,
+                severity=dg.AssetCheckSeverity.ERROR,
+                description=outcome.text,
+                metadata={"rows": outcome.rows, "faulty_rows": outcome.faulty},
+            )
+
+    return checks
+
+
+@dg.asset_check(
+    asset="evaluation_cells",
+    name="documents",
+    description="Every evaluation, tool and task file parses and resolves.",
+)
+def documents_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
+    """Not blocking: one broken file must not stop the evaluations that are whole."""
+    problems = check_documents(bench)
+    return dg.AssetCheckResult(
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description="\n".join(problems) or "Every document parses and resolves.",
+        metadata={"problems": len(problems)},
+    )
+
+
+def _partition_keys(context: dg.AssetCheckExecutionContext) -> list[str]:
+    """The partitions of the run, or none when the check runs alone."""
+    step = context.op_execution_context
+    return list(step.partition_keys) if step.has_partition_key or step.has_partition_key_range else []

@@ -1,0 +1,34 @@
+"""The partition axes: tiers, attempts, and both together.
+
+Axis names sort alphabetically in keys and paths, so a key reads ``attempt|tier``, such as ``1|smoke``. The
+attempt axis has the size that the project's config gave it when the code location was loaded: it must not move
+while a daemon is up.
+"""
+
+from functools import cache
+
+import dagster as dg
+
+from bench_pipeline.pipeline.selection import TIERS, Partition
+
+
+@cache
+def tier_by_attempt(max_attempts: int) -> dg.MultiPartitionsDefinition:
+    """Tiers x attempts 1..max_attempts."""
+    return dg.MultiPartitionsDefinition(
+        {
+            "tier": dg.StaticPartitionsDefinition(list(TIERS)),
+            "attempt": dg.StaticPartitionsDefinition([str(number) for number in range(1, max_attempts + 1)]),
+        }
+    )
+
+
+def partition_of(key: str) -> Partition:
+    """The partition that a key such as ``1|smoke`` stands for."""
+    attempt, tier = key.split("|")
+    return Partition(tier=tier, attempt=int(attempt))
+
+
+def key_of(partition: Partition) -> dg.MultiPartitionKey:
+    """The Dagster key of a partition."""
+    return dg.MultiPartitionKey({"tier": partition.tier, "attempt": str(partition.attempt)})

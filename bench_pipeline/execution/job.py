@@ -1,0 +1,51 @@
+"""What one cell needs to run: a description that can cross a thread or a process, and the tools of the trade.
+
+No decisions here: ``cell`` runs a job, ``verification`` checks its candidate, ``outcome`` names what came of it.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench_pipeline.evaluations import Setup
+from bench_pipeline.execution.redaction import Redactor
+from bench_pipeline.execution.sandbox import Limits, Sandbox
+from bench_pipeline.execution.workspace import Workspaces
+from bench_pipeline.tasks import Task
+
+
+@dataclass(frozen=True)
+class CellJob:
+    """One cell, resolved: everything its keys are made of, as things that can be used.
+
+    ``base_tree`` is the immutable tree that work starts from; ``tool_files`` the project files that the tools
+    name, by tool; ``prediction`` the patch that a replaying tool delivers (None: no row for this task).
+    """
+
+    identity: str
+    run_key: str
+    verify_key: str
+    task: Task
+    setup: Setup
+    attempt: int
+    base_tree: Path
+    limits: Limits
+    verify_limits: Limits
+    prediction: bytes | None = None
+    tool_files: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What running needs besides the job.
+
+    ``keep`` stores a file or bytes as an artifact, redacted, and returns its digest; ``cancel`` is set when
+    running cells have to stop.
+    """
+
+    sandbox: Sandbox
+    workspaces: Workspaces
+    keep: Callable[[Path | bytes, str], str]
+    redactor: Redactor
+    cancel: threading.Event = field(default_factory=threading.Event)

@@ -1,0 +1,192 @@
+"""Facts about where cells run: the toolchain's fingerprint, tool versions, and what setup commands change.
+
+Each is measured in the sandbox that the cells will use and becomes a part of their keys. Facts are asked once
+per process; the effects of setup commands are kept on disk by their inputs, because measuring one can take
+minutes.
+"""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_pipeline.errors import BenchError
+from bench_pipeline.identity import digest
+
+if TYPE_CHECKING:
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.registry import ToolDefinition
+    from bench_pipeline.tasks import Task
+
+# Interpreters and build tools whose version changes what a command does, and which print it with --version.
+INTERPRETERS = (
+    "bash", "bun", "cargo", "clang", "cmake", "composer", "deno", "dotnet", "erl", "g++", "gcc", "ghc", "go", "gradle",
+    "java", "javac", "julia", "lua", "make", "mvn", "node", "npm", "npx", "ocaml", "perl", "php", "pip", "pip3", "pnpm",
+    "prove", "pytest", "python", "python3", "Rscript", "ruby", "rustc", "scala", "sqlite3", "swift", "tclsh", "tox", "uv",
+    "yarn", "zig",
+)  # fmt: skip
+
+_WORD = re.compile(r"[A-Za-z0-9_.+-]+")
+# Probing a version or a fingerprint is a look, not work.
+_PROBE_WALL_S = 60.0
+_PROBE_OUTPUT = 256 * 1024
+
+
+def named_interpreters(commands: Iterable[str]) -> tuple[str, ...]:
+    """The interpreters that the commands name, sorted."""
+    words = {word for command in commands for word in _WORD.findall(command)}
+    return tuple(sorted(words.intersection(INTERPRETERS)))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What setup commands leave in a tree: its manifest digest, or why it cannot be known."""
+
+    digest: str | None = None
+    unknown: str | None = None
+
+
+class Environment:
+    """The measured facts of one workbench's sandbox."""
+
+    def __init__(self, bench: "Bench") -> None:
+        self._bench = bench
+        self._probes: dict[tuple[str, ...], tuple[int | None, str]] = {}
+        self._interpreters: dict[str, str] = {}
+
+    @cached_property
+    def os_release(self) -> str:
+        """The distribution inside the sandbox."""
+        return self._probe(("/bin/sh", "-c", "cat /usr/lib/os-release /etc/os-release 2>/dev/null || uname -sr"))[1]
+
+    def learn(self, commands: Iterable[str]) -> None:
+        """Ask for every interpreter that the commands name in one go, so that planning starts one sandbox."""
+        names = [name for name in named_interpreters(commands) if name not in self._interpreters]
+        if not names:
+            return
+        script = "".join(
+            f"printf '%s ' {name}; if command -v {name} >/dev/null 2>&1; "
+            f"then {name} --version 2>&1 </dev/null | head -n 1; else echo absent; fi\n"
+            for name in names
+        )
+        lines = self._probe(("/bin/sh", "-c", script))[1].splitlines()
+        found = dict(line.split(" ", 1) for line in lines if " " in line)
+        self._interpreters.update({name: found.get(name, "unknown").strip() for name in names})
+
+    def interpreter_versions(self, commands: Iterable[str]) -> dict[str, str]:
+        """The first line of ``--version`` of every interpreter that the commands name; absent ones say so."""
+        listed = list(commands)
+        self.learn(listed)
+        return {name: self._interpreters[name] for name in named_interpreters(listed)}
+
+    def document(self, task: "Task", limits: Mapping[str, object]) -> dict[str, object]:
+        """The environment of a task's cells as a JSON-able document, from which its digest is made."""
+        commands = [*task.environment.setup, *task.verify.setup, task.verify.command, *task.environment.fingerprint]
+        return {
+            "sandbox": self._bench.sandbox.policy(),
+            "image": task.environment.image,
+            "os_release": self.os_release,
+            "interpreters": self.interpreter_versions(commands),
+            "fingerprint": [self._fingerprint(command) for command in task.environment.fingerprint],
+            "limits": dict(limits),
+            "agent_network": sorted(self._bench.project.config.agent.allow_hosts),
+        }
+
+    def tool_version(self, definition: "ToolDefinition", wanted: str | None) -> str | None:
+        """The version that a setup of this tool runs.
+
+        Without a version command the declared version is taken as it is. Raises BenchError when the command
+        gives none, or another than the one that was asked for.
+        """
+        if definition.version is None:
+            if wanted == "latest":
+                raise BenchError(
+                    f"resolving the version of {definition.name}",
+                    "latest was asked for and the tool has no version command",
+                    "name a version, or give the tool a version command",
+                )
+            return wanted
+        status, output = self._probe(tuple(definition.version.command))
+        pattern = definition.version.pattern
+        found = re.search(pattern, output) if pattern else re.search(r"\S.*", output)
+        if status != 0 or found is None:
+            raise BenchError(
+                f"resolving the version of {definition.name}",
+                f"{' '.join(definition.version.command)!r} ended with status {status} and no version",
+                "install the tool where the sandbox can see it, or name another",
+            )
+        version = found.group(1) if found.groups() else found.group(0).strip()
+        if wanted not in (None, "latest", version):
+            raise BenchError(
+                f"resolving the version of {definition.name}",
+                f"{wanted} was asked for and {version} is installed",
+                f"install {wanted}, or ask for {version} or latest",
+            )
+        return version
+
+    def effect(self, task: "Task", base_tree: Path, base_digest: str, environment: str, pre: tuple[str, ...]) -> Effect:
+        """What ``environment.setup`` and ``pre`` leave in the tree; no commands leave nothing to say."""
+        if not task.environment.setup and not pre:
+            return Effect()
+        if not self._bench.sandbox.isolates:
+            return Effect(unknown=f"the {self._bench.sandbox.name} sandbox cannot hold setup commands to the tree")
+        key = digest(
+            {"base": base_digest, "environment": environment, "setup": list(task.environment.setup), "pre": list(pre)}
+        )
+        kept = self._bench.project.local_dir / "effects" / f"{key}.json"
+        if kept.is_file():
+            return Effect(digest=json.loads(kept.read_text(encoding="utf-8"))["tree"])
+        effect = self._measure_effect(task, base_tree, pre)
+        if effect.digest is not None:
+            _write_json(kept, {"tree": effect.digest})
+        return effect
+
+    def _measure_effect(self, task: "Task", base_tree: Path, pre: tuple[str, ...]) -> Effect:
+        from bench_pipeline.execution.manifest import Exclusions, take_manifest
+        from bench_pipeline.execution.verification import run_setup
+
+        kit = self._bench.kit()
+        limits = self._bench.limits(task)
+        with self._bench.workspaces.open(base_tree) as workspace:
+            for what, commands in (("environment.setup", task.environment.setup), ("pre", pre)):
+                problem = run_setup(commands, what, workspace.place, workspace.logs, kit, limits)
+                if problem is not None:
+                    return Effect(unknown=problem)
+            return Effect(digest=take_manifest(workspace.place.tree, Exclusions()).digest())
+
+    def _fingerprint(self, command: str) -> str:
+        status, output = self._probe(("/bin/sh", "-c", command))
+        return f"{status}: {output.strip()}"
+
+    def _probe(self, argv: tuple[str, ...]) -> tuple[int | None, str]:
+        """Exit status and standard output of a command in an empty tree."""
+        from bench_pipeline.execution.sandbox import Command
+
+        if argv not in self._probes:
+            empty = self._bench.base_trees.get("empty", lambda _: None)
+            limits = self._bench.limits(None, wall_s=_PROBE_WALL_S, output_bytes=_PROBE_OUTPUT)
+            with self._bench.workspaces.open(empty) as workspace:
+                end = self._bench.sandbox.run(
+                    Command(argv),
+                    workspace.place,
+                    limits,
+                    stdout=workspace.logs / "stdout",
+                    stderr=workspace.logs / "stderr",
+                )
+                text = end.stdout.read_bytes().decode("utf-8", "replace")
+                self._probes[argv] = (end.exit_code, text)
+        return self._probes[argv]
+
+
+def _write_json(path: Path, document: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        json.dump(document, file)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)

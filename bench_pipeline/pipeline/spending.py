@@ -1,0 +1,90 @@
+"""The spending caps of one run: a cell is started only when its expected cost still fits.
+
+Reserving comes before starting, so cells running side by side never overshoot a cap by what they could not
+know of each other.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench_pipeline.errors import RefusedError
+
+
+class Budget:
+    """What one run may still spend; safe to share between threads.
+
+    Args:
+        max_cost_usd: the cap in USD, or None for no cap.
+        max_cells: how many cells may run a tool, or None for no cap.
+        expected_usd: the amount to reserve per setup digest: its highest known cost.
+        assume_cost_usd: the amount to reserve for a setup whose cost is not known, or None.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_cost_usd: float | None = None,
+        max_cells: int | None = None,
+        expected_usd: Mapping[str, float] | None = None,
+        assume_cost_usd: float | None = None,
+    ) -> None:
+        self._max_cost, self._max_cells = max_cost_usd, max_cells
+        self._expected = dict(expected_usd or {})
+        self._assumed = assume_cost_usd
+        self._held = 0.0
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def price(self, setup_digest: str) -> float | None:
+        """The amount that a cell of this setup reserves; None when nothing is known or declared."""
+        return self._expected.get(setup_digest, self._assumed)
+
+    def check(self, labels: Mapping[str, str]) -> None:
+        """Refuse a cost cap over setups (digest -> label) for which no amount can be reserved."""
+        if self._max_cost is None:
+            return
+        unpriced = sorted(label for digest, label in labels.items() if self.price(digest) is None)
+        if unpriced:
+            raise RefusedError(
+                "keeping the cost cap",
+                f"no cost is known for {', '.join(unpriced)}, so the cap could not be kept",
+                "run a few cells without --max-cost first, set spending.assume_cost_usd in config.yaml, "
+                "or cap the number of cells with --max-cells",
+            )
+
+    def reserve(self, setup_digest: str) -> "Reservation":
+        """Hold a cell's expected cost, or say which cap stopped it."""
+        with self._lock:
+            if self._max_cells is not None and self._started >= self._max_cells:
+                return Reservation(setup_digest, 0.0, "max_cells")
+            amount = self.price(setup_digest) or 0.0
+            if self._max_cost is not None and self._held + amount > self._max_cost:
+                return Reservation(setup_digest, 0.0, "max_cost_usd")
+            self._held += amount
+            self._started += 1
+            return Reservation(setup_digest, amount)
+
+    def settle(self, reservation: "Reservation", cost_usd: float | None) -> None:
+        """Replace what was held by what the cell really cost; an unknown cost keeps it held."""
+        if cost_usd is None:
+            return
+        with self._lock:
+            self._held += cost_usd - reservation.amount_usd
+            known = self._expected.get(reservation.setup_digest)
+            self._expected[reservation.setup_digest] = cost_usd if known is None else max(known, cost_usd)
+
+    def give_back(self, reservation: "Reservation") -> None:
+        """Undo the reservation of a cell that did not run its tool."""
+        with self._lock:
+            self._held -= reservation.amount_usd
+            self._started -= 1
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What was held for one cell; ``stopped_by`` names the cap when nothing could be held."""
+
+    setup_digest: str
+    amount_usd: float
+    stopped_by: str | None = None
