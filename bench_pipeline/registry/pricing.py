@@ -1,0 +1,159 @@
+"""What a cell cost: a project's price table, what the tool reported, the built-in table, in this order.
+
+What belongs here: the tables and the arithmetic. What does not: reading what a tool reports (execution) and
+sums over cells (reports). Prices are in no identity: a change of price only re-prices. The built-in table
+is the one that the library genai-prices ships, used offline (https://github.com/pydantic/genai-prices).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+
+from bench_pipeline.documents import read_document
+from bench_pipeline.errors import DocumentError, Problem
+from bench_pipeline.registry.documents import PricingDocument, Rates
+from bench_pipeline.registry.tokens import TokenCounts
+
+CLASSES = ("input", "cache_read", "cache_write", "output")
+_MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True)
+class ModelPrice:
+    """USD per million tokens by class, None where unknown.
+
+    ``below`` is the number of input tokens, cached ones included, from which the provider charges more; a
+    sum over several requests beyond it has no known price.
+    """
+
+    rates: tuple[Decimal | None, Decimal | None, Decimal | None, Decimal | None]
+    below: int | None = None
+
+    def cost(self, tokens: TokenCounts) -> float | None:
+        """USD for ``tokens``; None when a count, or the rate of a class that was used, is unknown."""
+        counts = (tokens.input, tokens.cache_read, tokens.cache_write, tokens.output)
+        total, prompt = Decimal(0), 0
+        for index, (count, rate) in enumerate(zip(counts, self.rates, strict=True)):
+            if count is None or count < 0 or (rate is None and count > 0):
+                return None
+            total += count * (rate or 0)
+            prompt += count if index < 3 else 0
+        if self.below is not None and prompt >= self.below:
+            return None
+        return float(total / _MILLION)
+
+
+@dataclass(frozen=True)
+class PriceTable:
+    """Prices by the provider's model id: the project's and the user's own, over the built-in ones."""
+
+    own: Mapping[str, ModelPrice] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, project_root: Path | None, user_dir: Path | None) -> "PriceTable":
+        """Read ``pricing.yaml`` of user and project. Raises DocumentError with all problems of both."""
+        own: dict[str, ModelPrice] = {}
+        problems: list[Problem] = []
+        for folder in (user_dir, project_root):
+            path = folder / "pricing.yaml" if folder is not None else None
+            if path is None or not path.exists():
+                continue
+            try:
+                document = read_document(path, PricingDocument, "Pricing")
+            except DocumentError as error:
+                problems.extend(error.problems)
+            else:
+                own |= {model: _price(rates) for model, rates in document.model.models.items()}
+        if problems:
+            raise DocumentError(problems)
+        return cls(own)
+
+    def names(self, model_id: str | None) -> bool:
+        """Whether a pricing.yaml names the model, so that nothing else may price it."""
+        return model_id in self.own
+
+    def price(self, model_id: str | None) -> ModelPrice | None:
+        """The price of a model: from a pricing.yaml that names it, else built in, else None."""
+        if model_id is None:
+            return None
+        return self.own.get(model_id) or builtin_price(model_id)
+
+    def cost(self, model_id: str | None, tokens: TokenCounts) -> float | None:
+        """USD for ``tokens`` of a model; None when its price or a count is unknown, never a partial sum."""
+        price = self.price(model_id)
+        return None if price is None else price.cost(tokens)
+
+
+def cost_of_cell(
+    table: PriceTable,
+    model_id: str | None,
+    tokens: TokenCounts,
+    reported: float | None,
+    reported_is_real: bool,
+) -> float | None:
+    """USD that a cell cost, or None when that is not known.
+
+    Tokens times the project's own price when it names the model; else what the tool reported, when that is
+    a real figure and not a guess (``reported_is_real``); else tokens times the built-in price. A reported
+    0.0 counts only where a price is known: programs print it when they know none.
+    """
+    if table.names(model_id):
+        return table.cost(model_id, tokens)
+    is_figure = reported is not None and reported_is_real and math.isfinite(reported) and reported >= 0
+    if is_figure and (reported or table.price(model_id) is not None):
+        return reported
+    return table.cost(model_id, tokens)
+
+
+def _price(rates: Rates) -> ModelPrice:
+    values = [getattr(rates, name) for name in CLASSES]
+    # Through the shortest decimal form: the price that was written, not the nearest binary fraction.
+    known = [None if value is None else Decimal(repr(value)) for value in values]
+    return ModelPrice((known[0], known[1], known[2], known[3]))
+
+
+@lru_cache(maxsize=4096)
+def builtin_price(model_id: str) -> ModelPrice | None:
+    """The built-in price of a model id, or of ``provider/model``; None when there is no single one.
+
+    A price that depends on the hour of a request is no single price; one that depends on the date is today's.
+    """
+    from genai_prices import data_snapshot
+
+    snapshot = data_snapshot.get_snapshot()
+    provider, _, bare = model_id.partition("/")
+    attempts: list[tuple[str, str | None]] = [(model_id, None), *([(bare, provider)] if bare else [])]
+    for reference, provider_id in attempts:
+        try:
+            _, model = snapshot.find_provider_model(reference, None, provider_id, None)
+        except LookupError:
+            continue
+        return _library_price(model.prices)
+    return None
+
+
+def _library_price(prices: object) -> ModelPrice | None:
+    from genai_prices.types import StartDateConstraint, TieredPrices
+
+    if isinstance(prices, list):
+        constraints = [entry.constraint for entry in prices]
+        if not all(item is None or isinstance(item, StartDateConstraint) for item in constraints):
+            return None
+        now = datetime.now(UTC)
+        active = [
+            entry.prices for entry in prices if entry.constraint is None or entry.constraint.active(now)
+        ]
+        prices = active[-1] if active else prices[0].prices
+    found: list[Decimal | None] = []
+    starts: list[int] = []
+    for name in CLASSES:
+        rate = getattr(prices, f"{name}_mtok", None)
+        if isinstance(rate, TieredPrices):
+            starts += [tier.start for tier in rate.tiers]
+            rate = rate.base
+        found.append(rate)
+    return ModelPrice((found[0], found[1], found[2], found[3]), min(starts, default=None))
