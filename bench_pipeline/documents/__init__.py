@@ -4,7 +4,7 @@ What belongs here: texts to models, with every problem at once and each naming f
 not: the fields of one document kind (they live with their lane) and anything that writes.
 """
 
-from bench_pipeline.documents.describing import describe, nearest, one_of
+from bench_pipeline.documents.describing import FieldPath, Plain, describe, dotted, nearest, one_of
 from bench_pipeline.documents.fields import (
     Bool,
     Commit,
@@ -23,7 +23,6 @@ from bench_pipeline.documents.jsonl import JsonLines, read_jsonl
 from bench_pipeline.documents.reading import (
     API_VERSION,
     Document,
-    dotted,
     load_yaml_bytes,
     read_document,
     read_documents,
@@ -32,7 +31,6 @@ from bench_pipeline.documents.reading import (
     read_toml,
 )
 from bench_pipeline.documents.schemas import json_schema
-from bench_pipeline.documents.yaml12 import Plain
 
 __all__ = [
     "API_VERSION",
@@ -40,6 +38,7 @@ __all__ = [
     "Commit",
     "Document",
     "Duration",
+    "FieldPath",
     "Float",
     "Int",
     "JsonLines",

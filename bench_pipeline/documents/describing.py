@@ -1,50 +1,77 @@
-"""Words for what a document holds where something else was expected, and for the nearest of some names."""
+"""Words about documents: what was found where something else was expected, which field, and the nearest name.
+
+What belongs here: text that was written plainly (``Plain``), paths of fields, and short phrases about values.
+What does not: whole sentences about a rule (``fields``, ``messages``).
+"""
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 
-from bench_pipeline.documents.yaml12 import Plain
+FieldPath = tuple[str | int, ...]
 
 _LONGEST = 60
+# Comparing names costs the product of their lengths; no field's name is longer than this.
+_LONGEST_NAME = 64
+
+
+class Plain(str):
+    """Text that was written without quotes, as it was written: a field's type decides what it means."""
+
+    __slots__ = ()
 
 
 def describe(value: object) -> str:
-    """A value in a few words: text in quotes as it was written, ``nothing`` for null, the shape of the rest."""
-    if value is None:
-        return "nothing (null)"
+    """A value in a few words: text as it was written, quotes included; ``nothing`` for null; or its shape."""
     if isinstance(value, Plain):
-        return _short(str(value))
-    if isinstance(value, str):
-        return _short(json.dumps(value, ensure_ascii=False))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return _short(repr(value))
+        return shorten(str(value))
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, (list, tuple)):
         return "a list"
-    return type(value).__name__
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, (str, bool, int, float)):
+        return shorten(json.dumps(value, ensure_ascii=False))
+    return shorten(str(value))
 
 
-def _short(text: str) -> str:
+def shorten(text: str) -> str:
+    """``text``, cut when it is too long for a message."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def dotted(steps: Iterable[str | int]) -> str:
+    """A field path for people: ``tools[0].model``."""
+    text = ""
+    for step in steps:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            shown = step if re.fullmatch(r"[A-Za-z0-9_-]+", step) else json.dumps(step)
+            text += ("." if text else "") + shorten(shown)
+    return text
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that ``name`` may be a misspelling of, or None."""
-    names = list(known)
-    folded = {item.casefold().replace("-", "_"): item for item in names}
-    close = difflib.get_close_matches(name.casefold().replace("-", "_"), folded, n=1, cutoff=0.6)
+    if len(name) > _LONGEST_NAME:
+        return None
+    folded = {_fold(item): item for item in known}
+    close = difflib.get_close_matches(_fold(name), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
 
+def _fold(name: str) -> str:
+    return name.casefold().replace("-", "_")
+
+
 def one_of(name: str, known: Iterable[str], what: str) -> str:
-    """A hint for an unknown name: the nearest one, and all of them."""
+    """A hint for an unknown name: the nearest known one, and all of them after ``what`` ("the models are")."""
     names = list(known)
     if not names:
-        return f"there are no {what}"
+        return f"{what}: none"
     close = nearest(name, names)
     hint = f"did you mean {close}? " if close else ""
     return f"{hint}{what}: {', '.join(names)}"

@@ -1,8 +1,8 @@
 """The types of documents' fields: what a value may look like, and the sentence when it does not.
 
-What belongs here: annotated types that any document kind may use, and the strict base model. What does not: the
-fields of one kind (they live with their lane). A scalar arrives as ``Plain`` when YAML had it without quotes, as
-``str`` when quoted, and as a Python value from JSON and TOML.
+What belongs here: annotated types that any document kind may use, and the strict base model. What does not:
+the fields of one kind (they live with their lane). A scalar arrives as ``Plain`` when YAML had it without
+quotes, as ``str`` when quoted, and as a Python value from JSON and TOML.
 """
 
 import math
@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from bench_pipeline.documents.describing import describe
-from bench_pipeline.documents.yaml12 import Plain
+from bench_pipeline.documents.describing import Plain, describe
 
 _INT = re.compile(r"[-+]?[0-9]{1,19}|0o[0-7]{1,21}|0x[0-9a-fA-F]{1,16}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -83,7 +82,7 @@ def as_float(value: object) -> float:
 
 
 def as_bool(value: object) -> bool:
-    """``true`` or ``false``, written without quotes; ``yes``, ``no``, ``on`` and ``off`` are text in YAML 1.2."""
+    """``true`` or ``false``, written without quotes; ``yes``, ``no``, ``on``, ``off`` are text in YAML 1.2."""
     if isinstance(value, bool):
         return value
     if type(value) is Plain and value in _BOOLS:
@@ -116,7 +115,7 @@ def as_size(value: object) -> int:
 
 
 def as_commit(value: object) -> str:
-    """40 lower-case hexadecimal digits in quotes: without them other readers take some commits for numbers."""
+    """40 lower-case hexadecimal digits in quotes; without them, other readers take some for numbers."""
     if type(value) is Plain:
         remedy = (
             f'put it in quotes, "{value}"' if _COMMIT.fullmatch(value) else "write all 40 digits, in quotes"
@@ -188,8 +187,8 @@ TextOrList = Annotated[
 class StrictModel(BaseModel):
     """A frozen model that refuses unknown fields; its scalars must be of the types above.
 
-    A bare ``str``, ``int``, ``float`` or ``bool`` would coerce what a document says, so it is refused when the
-    class is made.
+    A bare ``str``, ``int``, ``float`` or ``bool`` would coerce what a document says, so it is refused when
+    the class is made.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

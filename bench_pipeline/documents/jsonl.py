@@ -1,71 +1,89 @@
 """JSON and JSON Lines, strictly: what a text says once, or a problem with its line.
 
-What belongs here: decoding JSON by one fixed library (the standard one, for it alone shows duplicate keys), and
-splitting files of rows. What does not: what a row means. Rows end at LF bytes only: U+2028, U+0085 and form feed
-are text. See https://jsonlines.org/.
+What belongs here: decoding JSON by one fixed library (the standard one, for it alone shows duplicate keys),
+and splitting files of rows. What does not: what a row means. Rows end at LF bytes only: U+2028, U+0085 and
+form feed are text. See https://jsonlines.org/.
 """
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pydantic import BaseModel, ValidationError
 
+from bench_pipeline.documents.describing import describe, dotted, shorten
+from bench_pipeline.documents.files import open_regular, unreadable
 from bench_pipeline.documents.messages import explain
 from bench_pipeline.errors import DocumentError, Problem
 
 # A transcript's longest line seen is under 2 MiB; a line that reaches this is a defect, not a row.
 MAX_LINE_BYTES = 16 << 20
+# Far beyond 64 bits, and below where Python itself refuses to read a whole number.
+_LONGEST_INT = 1000
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Rejected(ValueError):
-    """A text that is not one JSON value; ``line`` counts from 1 within the text."""
+class RejectedJsonError(ValueError):
+    """A text that is not one JSON value, or says something twice.
 
-    def __init__(self, message: str, line: int | None = None) -> None:
+    ``line`` counts from 1 within the text where the decoder knows it; ``culprit`` is the number, word or key
+    that is wrong, to look for it.
+    """
+
+    def __init__(self, message: str, line: int | None = None, culprit: str = "") -> None:
         super().__init__(message)
         self.line = line
+        self.culprit = culprit
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Rejected(f"the key {json.dumps(twice)} is given twice in one object")
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise RejectedJsonError(f"the key {describe(twice)} is given twice in one object", culprit=twice)
     return value
 
 
 def _constant(text: str) -> object:
-    raise Rejected(f"{text} is not a JSON number")
+    raise RejectedJsonError(f"{text} is not a JSON number", culprit=text)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise Rejected(f"the number {text[:40]} is too large")
+        raise RejectedJsonError(f"the number {shorten(text)} is too large", culprit=text)
     return number
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite)
+def _whole(text: str) -> int:
+    if len(text) > _LONGEST_INT:
+        raise RejectedJsonError(f"the number {shorten(text)} has too many digits", culprit=text)
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite, parse_int=_whole
+)
 
 
 def decode_json(text: str) -> object:
-    """One JSON value; Rejected for duplicate keys, NaN, infinities, lone surrogates and anything malformed."""
+    """One JSON value; RejectedJsonError for duplicate keys, NaN, infinities and anything malformed.
+
+    Half of a surrogate pair is refused too: it is not text, and no file or table could hold it.
+    """
     try:
         value: object = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise Rejected(f"{error.msg} at column {error.colno}", error.lineno) from None
+        raise RejectedJsonError(f"{error.msg} at column {error.colno}", error.lineno) from None
     except RecursionError:
-        raise Rejected("is nested too deep") from None
-    except Rejected:
-        raise
-    except ValueError:
-        raise Rejected("has a number with too many digits") from None
+        raise RejectedJsonError("is nested too deep") from None
     if "\\u" in text and _has_surrogate(value):
-        raise Rejected("has half of a surrogate pair (\\ud800 to \\udfff alone), which is not text")
+        raise RejectedJsonError("has half of a surrogate pair (\\ud800 to \\udfff alone), which is not text")
     return value
 
 
@@ -74,7 +92,7 @@ def _has_surrogate(value: object) -> bool:
     while pending:
         item = pending.pop()
         if isinstance(item, str):
-            if any("\ud800" <= character <= "\udfff" for character in item):
+            if _SURROGATE.search(item):
                 return True
         elif isinstance(item, dict):
             pending += item
@@ -86,12 +104,13 @@ def _has_surrogate(value: object) -> bool:
 
 @dataclass(frozen=True)
 class JsonLines:
-    """The rows of a file, the line (from 1) of each, and the lines that were rejected (tolerant reading only).
+    """The rows of a file and the line, from 1, of each.
 
-    ``incomplete_tail`` says that the last line did not end in a line feed and did not parse: it was cut off.
+    ``rejected`` holds the lines that are no rows (tolerant reading only). ``incomplete_tail`` says that the last
+    line did not end in a line feed and did not parse: whoever wrote it was cut off.
     """
 
-    rows: list[object] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     rejected: list[Problem] = field(default_factory=list)
     incomplete_tail: bool = False
@@ -106,71 +125,73 @@ def read_jsonl(
 ) -> JsonLines:
     """Read a file of JSON rows; blank lines, CRLF and a byte order mark are fine.
 
-    Rows are plain values, or models where ``model`` is given. Without ``tolerant`` the first line that is no row
-    stops with DocumentError. No more than ``max_line_bytes`` of a line is ever held.
+    Rows are plain values, or models where ``model`` is given. Without ``tolerant`` the first line that is no
+    row stops with DocumentError. No more than ``max_line_bytes`` of a line is ever held.
     """
-    rows: list[object] = []
-    lines: list[int] = []
-    rejected: list[Problem] = []
+    result = JsonLines()
     cut = False
-    try:
-        with path.open("rb") as stream:
-            for number, data, ended in _split(stream, max_line_bytes):
-                problems = _row(path, number, data, model, rows, max_line_bytes)
-                if not problems:
-                    lines.append(number)
-                    continue
-                if not ended:
-                    cut = True
-                    problems = [
-                        Problem(str(path), number, "", f"the last line is cut off: {problems[0].message}")
-                    ]
+    with open_regular(path) as stream:
+        for number, data, ended in _split(path, stream, max_line_bytes):
+            try:
+                row = _row(data, model, max_line_bytes)
+            except _NotARowError as error:
+                cut = cut or not ended
+                prefix = "" if ended else "the last line is cut off: "
+                problems = [Problem(str(path), number, at, prefix + text) for at, text in error.problems]
                 if not tolerant:
-                    raise DocumentError(problems)
-                rejected += problems
-    except OSError as error:
-        raise DocumentError([Problem(str(path), None, "", f"cannot be read: {error.strerror}")]) from None
-    return JsonLines(rows, lines, rejected, cut)
+                    raise DocumentError(problems) from None
+                result.rejected.extend(problems)
+            else:
+                result.rows.append(row)
+                result.lines.append(number)
+    return replace(result, incomplete_tail=cut)
 
 
-def _split(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None, bool]]:
-    """Each line's number, its bytes without the line end (None when too long), and whether it ended in LF."""
+def _split(path: Path, stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None, bool]]:
+    """Each line that is not blank: its number, its bytes (None when too long), and whether LF ended it."""
     number = 0
-    while data := stream.readline(limit + 2):
-        number += 1
-        ended = data.endswith(b"\n")
-        long = len(data.rstrip(b"\r\n")) > limit
-        if not ended and len(data) == limit + 2:
-            long = True
-            while not ended and (more := stream.readline(1 << 20)):
-                ended = more.endswith(b"\n")
-        if number == 1:
-            data = data.removeprefix(b"\xef\xbb\xbf")
-        if data.strip(b" \t\r\n"):
-            yield number, None if long else data, ended or long
+    try:
+        while data := stream.readline(limit + 2):
+            number += 1
+            ended = data.endswith(b"\n")
+            too_long = len(data.rstrip(b"\r\n")) > limit
+            if too_long and not ended:
+                ended = _skip_line(stream)
+            if number == 1:
+                data = data.removeprefix(b"\xef\xbb\xbf")
+            if data.strip(b" \t\r\n"):
+                yield number, None if too_long else data, ended or too_long
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
-def _row(
-    path: Path, number: int, data: bytes | None, model: type[BaseModel] | None, rows: list[object], limit: int
-) -> list[Problem]:
-    """Add the row of one line, or say what is wrong with it."""
+def _skip_line(stream: BinaryIO) -> bool:
+    """Read on to the end of a line without keeping it; whether an LF ended it."""
+    while more := stream.readline(1 << 20):
+        if more.endswith(b"\n"):
+            return True
+    return False
+
+
+class _NotARowError(Exception):
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+
+def _row(data: bytes | None, model: type[BaseModel] | None, limit: int) -> object:
+    """The row that a line holds; _NotARowError with pairs of field and sentence."""
     if data is None:
-        return [Problem(str(path), number, "", f"the line is longer than {limit} bytes")]
+        raise _NotARowError([("", f"the line is longer than {limit} bytes")])
     try:
         value = decode_json(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        return [Problem(str(path), number, "", f"byte 0x{data[error.start]:02x} is not UTF-8")]
-    except Rejected as error:
-        return [Problem(str(path), number, "", f"is not valid JSON: {error}")]
+        raise _NotARowError([("", f"byte 0x{data[error.start]:02x} is not UTF-8")]) from None
+    except RejectedJsonError as error:
+        raise _NotARowError([("", f"is not a JSON row: {error}")]) from None
     if model is None:
-        rows.append(value)
-        return []
+        return value
     try:
-        rows.append(model.model_validate(value))
+        return model.model_validate(value)
     except ValidationError as error:
-        from bench_pipeline.documents.reading import dotted
-
-        return [
-            Problem(str(path), number, dotted(steps), text) for steps, text in explain(error, model, value)
-        ]
-    return []
+        raise _NotARowError([(dotted(at), text) for at, text in explain(error, model, value)]) from None

@@ -1,57 +1,81 @@
 """What pydantic found wrong, in our sentences, at the field as the document has it.
 
-What belongs here: turning validation errors into (field path, sentence). What does not: lines (``reading``) and
-the types that raise (``fields``).
+What belongs here: turning validation errors into (field path, sentence). What does not: lines (``reading``)
+and the types that raise (``fields``).
 """
 
 import types
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bench_pipeline.documents.describing import describe, one_of
-from bench_pipeline.documents.yaml12 import FieldPath
+from bench_pipeline.documents.describing import FieldPath, describe, one_of
+
+# A document with more is not read line by line by anybody.
+MAX_PROBLEMS = 200
 
 _Sentence = Callable[[ErrorDetails, object], str]
 
 
 def explain(error: ValidationError, model: type[BaseModel], data: object) -> list[tuple[FieldPath, str]]:
-    """Every problem that ``error`` holds, as the path of a field in ``data`` and a sentence about it."""
-    found: dict[FieldPath, list[str]] = {}
-    for details in error.errors(include_url=False):
-        path, annotation = _locate(details["loc"], model, data)
-        message = _sentence(details, annotation)
-        if message not in found.setdefault(path, []):
-            found[path].append(message)
-    return [(path, message) for path, messages in found.items() for message in messages]
+    """Every problem that ``error`` holds, as the path of a field in ``data`` and a sentence about it.
 
-
-def _locate(loc: tuple[int | str, ...], model: object, data: object) -> tuple[FieldPath, object]:
-    """The path of an error in the document, and the type expected of what holds its last element.
-
-    pydantic's path also names union members and stands below a scalar that was read as a list of one.
+    Where a value may be one of several models, only the problems with the one that it fits best are told.
     """
+    located = [(_locate(details["loc"], model, data), details) for details in error.errors(include_url=False)]
+    counts = Counter(choice for place, _ in located for choice in place.choices)
+    best: dict[FieldPath, int] = {}
+    for (path, _), count in counts.items():
+        best[path] = min(count, best.get(path, count))
+    chosen: dict[FieldPath, str] = {}
+    for (path, member), count in counts.items():
+        if count == best[path]:
+            chosen.setdefault(path, member)
+    problems = {
+        (place.path, _sentence(details, place.owner)): None
+        for place, details in located
+        if all(chosen[path] == member for path, member in place.choices)
+    }
+    if len(problems) <= MAX_PROBLEMS:
+        return list(problems)
+    more = (), f"has {len(problems) - MAX_PROBLEMS} more problems; these are the first"
+    return [*list(problems)[:MAX_PROBLEMS], more]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an error is in the document, the type of what holds the field, and the union members on the way."""
+
+    path: FieldPath
+    owner: object
+    choices: tuple[tuple[FieldPath, str], ...]
+
+
+def _locate(loc: tuple[int | str, ...], model: object, data: object) -> _Place:
+    """The place of an error; pydantic's path also names union members and keys, and lists of one scalar."""
     path: list[str | int] = []
+    choices: list[tuple[FieldPath, str]] = []
     annotation: object = model
-    value: object = data
     owner: object = model
+    value: object = data
     for index, step in enumerate(loc):
-        last = index == len(loc) - 1
         members = _members(annotation)
-        if len(members) > 1 and not _holds(value, step):
-            named = [item for item in members if _label(item) == step]
-            annotation = named[0] if named else annotation
-            owner = annotation
+        if len(members) > 1:
+            annotation = next((item for item in members if _label(item) == step), None)
+            choices.append((tuple(path), str(step)))
             continue
-        if step == "[key]" or not (_holds(value, step) or (last and isinstance(value, Mapping))):
+        at_end = index == len(loc) - 1
+        if step == "[key]" or not (_holds(value, step) or (at_end and isinstance(value, Mapping))):
             continue
-        owner = members[0] if len(members) == 1 else annotation
+        owner = members[0]
         path.append(step)
         annotation = _below(owner, step)
         value = _get(value, step)
-    return tuple(path), owner
+    return _Place(tuple(path), owner, tuple(choices))
 
 
 def _holds(value: object, step: int | str) -> bool:

@@ -5,44 +5,63 @@ What does not: parsing (the standard library does it). A field that a scan does 
 nearest one above it.
 """
 
+import json
 import re
+from collections.abc import Iterator
 
-from bench_pipeline.documents.yaml12 import FieldPath
+from bench_pipeline.documents.describing import FieldPath
 
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')
+_JSON_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')
+
+
+def json_fields(text: str) -> Iterator[tuple[FieldPath, int]]:
+    """Every key and list entry of a valid JSON text, repeated keys too, with its line from 1, in text order."""
+    path: list[str | int | None] = []
+    expects_key = False
+    for piece, line in _json_pieces(text):
+        if piece in "}]":
+            path.pop()
+            expects_key = False
+        elif piece == ",":
+            expects_key = not isinstance(path[-1], int)
+            path[-1] = None if expects_key else _next(path[-1])
+        elif piece == ":":
+            expects_key = False
+        elif expects_key:
+            path[-1] = json.loads(piece)
+            yield _known(path), line
+        else:
+            if path and isinstance(path[-1], int):
+                yield _known(path), line
+            if piece in "{[":
+                path.append(None if piece == "{" else 0)
+                expects_key = piece == "{"
 
 
 def json_lines(text: str) -> dict[FieldPath, int]:
     """The line, from 1, of every key and list entry of a valid JSON text."""
-    import json
-
     lines: dict[FieldPath, int] = {}
-    path: list[str | int | None] = []
-    line = 1
-    expects_key = False
-    for token in _JSON_TOKEN.findall(text):
-        if token == "\n":
-            line += 1
-            continue
-        if token in "}]":
-            path.pop()
-            expects_key = False
-        elif token == ",":
-            top = path[-1]
-            expects_key = not isinstance(top, int)
-            path[-1] = None if expects_key else _next(top)
-        elif token == ":":
-            expects_key = False
-        elif expects_key:
-            path[-1] = json.loads(token)
-            lines.setdefault(tuple(step for step in path if step is not None), line)
-        else:
-            if path and isinstance(path[-1], int):
-                lines.setdefault(tuple(step for step in path if step is not None), line)
-            if token in "{[":
-                path.append(None if token == "{" else 0)
-                expects_key = token == "{"
+    for path, line in json_fields(text):
+        lines.setdefault(path, line)
     return lines
+
+
+def json_literal_line(text: str, literal: str) -> int | None:
+    """The line, from 1, on which a number or a word (not a text) first stands in a JSON text."""
+    return next((line for piece, line in _json_pieces(text) if piece == literal), None)
+
+
+def _json_pieces(text: str) -> Iterator[tuple[str, int]]:
+    line = 1
+    for piece in _JSON_PIECE.findall(text):
+        if piece == "\n":
+            line += 1
+        else:
+            yield piece, line
+
+
+def _known(path: list[str | int | None]) -> FieldPath:
+    return tuple(step for step in path if step is not None)
 
 
 def _next(index: str | int | None) -> int:

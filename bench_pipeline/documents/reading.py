@@ -1,13 +1,11 @@
 """Reads one document, or many, into strict models; every problem names file, line and field.
 
-What belongs here: files to ``Document``, and problems with lines. What does not: the models of a kind (its lane)
-and rows (``jsonl``). A document's model never has ``apiVersion`` and ``kind``: they are checked and dropped here.
+What belongs here: files to ``Document``, and problems with lines. What does not: the models of a kind (its
+lane) and rows (``jsonl``). A document's model never has ``apiVersion`` and ``kind``: they are checked and
+dropped here.
 """
 
-import json
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +15,14 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from bench_pipeline.documents import positions
-from bench_pipeline.documents.describing import describe, one_of
-from bench_pipeline.documents.jsonl import Rejected, decode_json
+from bench_pipeline.documents.describing import FieldPath, describe, dotted, nearest, one_of
+from bench_pipeline.documents.files import read_bytes
+from bench_pipeline.documents.jsonl import RejectedJsonError, decode_json
 from bench_pipeline.documents.messages import explain
 from bench_pipeline.documents.yaml12 import (
     MAX_BYTES,
     Defect,
-    FatalDefect,
-    FieldPath,
+    UnreadableTextError,
     check_utf8,
     parse_yaml,
     yaml_lines,
@@ -68,37 +66,6 @@ def _line(lines: Mapping[FieldPath, int], steps: FieldPath, first_line: int) -> 
     return first_line
 
 
-def dotted(steps: Iterable[str | int]) -> str:
-    """A field path for people: ``tools[0].model``."""
-    text = ""
-    for step in steps:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            shown = step if re.fullmatch(r"[A-Za-z0-9_-]+", step) else json.dumps(step)
-            text += f".{shown}" if text else shown
-    return text
-
-
-def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """A regular file's bytes; DocumentError when it is missing, no file, unreadable or larger than ``limit``."""
-    try:
-        # Non-blocking: a named pipe in a project must not hold a command for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise DocumentError([Problem(str(path), None, "", "is not a regular file")])
-            data = stream.read(limit + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DocumentError([Problem(str(path), None, "", f"cannot be read: {reason}")]) from None
-    if len(data) > limit:
-        raise DocumentError(
-            [Problem(str(path), None, "", f"is larger than {limit} bytes, the most it may have")]
-        )
-    return data
-
-
 def read_document(path: Path, model: type[M], kind: str) -> Document[M]:
     """Read a YAML document of one kind; DocumentError with all of its problems."""
     return _read_yaml(path, {kind: model})
@@ -119,7 +86,7 @@ def read_documents(
 
 
 def load_yaml_bytes(data: bytes, name: str) -> object:
-    """The plain value of one YAML text (see ``yaml12``); DocumentError naming ``name`` when the text is not fit."""
+    """The plain value of one YAML text (see ``yaml12``); DocumentError, naming ``name``, when it is not fit."""
     value, defects = parse_yaml(data)
     if defects:
         raise DocumentError(_defect_problems(name, defects, 1))
@@ -127,7 +94,7 @@ def load_yaml_bytes(data: bytes, name: str) -> object:
 
 
 def _read_yaml(path: Path, models: Mapping[str, type[M]]) -> Document[M]:
-    data = read_bytes(path)
+    data = read_bytes(path, MAX_BYTES)
     value, defects = parse_yaml(data)
     if defects and value is None:
         raise DocumentError(_defect_problems(str(path), defects, 1))
@@ -200,13 +167,26 @@ def read_toml(path: Path, model: type[M]) -> Document[M]:
 
 
 def read_json(path: Path, model: type[M]) -> Document[M]:
-    """Read a JSON file strictly (no duplicate keys, NaN or lone surrogates); DocumentError with all problems."""
+    """Read a JSON file, without duplicate keys, NaN or lone surrogates; DocumentError with all problems."""
     text = _decoded(path)
     try:
         value = decode_json(text)
-    except Rejected as error:
-        raise DocumentError([Problem(str(path), error.line, "", f"is not valid JSON: {error}")]) from None
+    except RejectedJsonError as error:
+        line = error.line or _culprit_line(text, error.culprit)
+        raise DocumentError([Problem(str(path), line, "", f"is not valid JSON: {error}")]) from None
     return _build(path, model, value, text.encode(), _json_lines)
+
+
+def _culprit_line(text: str, culprit: str) -> int | None:
+    literal = positions.json_literal_line(text, culprit)
+    if literal is not None or not culprit:
+        return literal
+    seen: set[FieldPath] = set()
+    for path, line in positions.json_fields(text):
+        if path in seen and path[-1] == culprit:
+            return line
+        seen.add(path)
+    return None
 
 
 def _toml_lines(data: bytes) -> dict[FieldPath, int]:
@@ -218,11 +198,11 @@ def _json_lines(data: bytes) -> dict[FieldPath, int]:
 
 
 def _decoded(path: Path) -> str:
-    data = read_bytes(path)
+    data = read_bytes(path, MAX_BYTES)
     try:
         check_utf8(data)
-    except FatalDefect as fatal:
-        raise DocumentError(_defect_problems(str(path), [fatal.defect], 1)) from None
+    except UnreadableTextError as error:
+        raise DocumentError(_defect_problems(str(path), [error.defect], 1)) from None
     return data.decode()
 
 

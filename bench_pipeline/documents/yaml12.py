@@ -1,11 +1,11 @@
 """YAML text to plain Python values, strictly.
 
-libyaml finds the events; the values are built here, so that scalars follow YAML 1.2 and keep their text. What
-belongs here: everything that is wrong about a document as YAML (duplicate keys, tags, merge keys, aliases that
-explode, depth). What does not: what a document should say (models) and where files are (``reading``).
+libyaml finds the events; the values are built here, so that scalars follow YAML 1.2 and keep their text.
+What belongs here: everything that is wrong about a document as YAML (duplicate keys, tags, merge keys,
+aliases that explode, depth). What does not: what a document should say (models) and files (``reading``).
 
-Values are ``None``, ``str`` (quoted or block text), ``Plain`` (text written without quotes), ``list`` and ``dict``
-with text keys. See https://yaml.org/spec/1.2.2/#103-core-schema.
+Values are ``None``, ``str`` (quoted or block text), ``Plain`` (text written without quotes), ``list`` and
+``dict`` with text keys. See https://yaml.org/spec/1.2.2/#103-core-schema.
 """
 
 from collections.abc import Callable
@@ -25,20 +25,18 @@ from yaml.events import (
     StreamEndEvent,
 )
 
+from bench_pipeline.documents.describing import FieldPath, Plain, shorten
+
 MAX_BYTES = 1 << 20
 # Far beyond what any document kind nests, far below what would trouble a recursive validator.
 MAX_DEPTH = 64
 # Enough for anchors used as a convenience; a bomb of nine levels of nine reaches it at once.
 MAX_ALIASED_NODES = 10_000
 
-FieldPath = tuple[str | int, ...]
+# More would only repeat the same slip; the reader is told that there are more.
+MAX_DEFECTS = 100
+
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-
-
-class Plain(str):
-    """Text that was written without quotes, as it was written: a field's type decides what it means."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Defect:
     message: str
 
 
-class FatalDefect(Exception):
+class UnreadableTextError(Exception):
     """A defect after which the rest of the text cannot be read."""
 
     def __init__(self, line: int | None, field: FieldPath, message: str) -> None:
@@ -59,7 +57,7 @@ class FatalDefect(Exception):
 
 
 def parse_yaml(data: bytes) -> tuple[object, list[Defect]]:
-    """The value of one YAML document, and what is wrong with the text (then the value is only a best effort)."""
+    """The value of one YAML document, and what is wrong with the text (then the value is a best effort)."""
     try:
         _check_bytes(data)
         builder = _Builder(data, None)
@@ -68,36 +66,38 @@ def parse_yaml(data: bytes) -> tuple[object, list[Defect]]:
             # Defects are rare: only now is it worth to know the line of every field.
             builder = _Builder(data, {})
             value = builder.build()
-    except FatalDefect as fatal:
+    except UnreadableTextError as fatal:
         return None, [fatal.defect]
     return value, builder.defects
 
 
 def yaml_lines(data: bytes) -> dict[FieldPath, int]:
-    """The line, from 1, of every field of a document that parses: of its key in a mapping, of the item in a list."""
+    """The line, from 1, of every field of a text that parses: of a mapping's keys, of a list's entries."""
     lines: dict[FieldPath, int] = {}
     _Builder(data, lines).build()
     return lines
 
 
 def check_utf8(data: bytes) -> None:
-    """Raise FatalDefect unless ``data`` is UTF-8 without a byte order mark and without NUL."""
+    """Raise UnreadableTextError unless ``data`` is UTF-8 without a byte order mark and without NUL."""
     if data.startswith(b"\xef\xbb\xbf"):
-        raise FatalDefect(1, (), "starts with a byte order mark; save it as UTF-8 without one")
+        raise UnreadableTextError(1, (), "starts with a byte order mark; save it as UTF-8 without one")
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         wrong = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise FatalDefect(line, (), wrong) from None
+        raise UnreadableTextError(line, (), wrong) from None
     nul = data.find(b"\0")
     if nul >= 0:
-        raise FatalDefect(data.count(b"\n", 0, nul) + 1, (), "contains a NUL byte")
+        raise UnreadableTextError(data.count(b"\n", 0, nul) + 1, (), "contains a NUL byte")
 
 
 def _check_bytes(data: bytes) -> None:
     if len(data) > MAX_BYTES:
-        raise FatalDefect(None, (), f"is larger than {MAX_BYTES} bytes (1 MiB), the most a document may have")
+        raise UnreadableTextError(
+            None, (), f"is larger than {MAX_BYTES} bytes (1 MiB), the most a document may have"
+        )
     check_utf8(data)
 
 
@@ -134,7 +134,7 @@ class _Builder:
         self._root: object = None
 
     def build(self) -> object:
-        """Read to the end; FatalDefect where that is impossible."""
+        """Read to the end; UnreadableTextError where that is impossible."""
         parser: Any = CParser(self._data)
         try:
             self._consume(parser.get_event)
@@ -142,18 +142,18 @@ class _Builder:
             raise self._syntax(error) from None
         except yaml.reader.ReaderError as error:
             line = self._data.count(b"\n", 0, error.position) + 1
-            raise FatalDefect(
+            raise UnreadableTextError(
                 line, (), f"contains a character that YAML does not allow ({error.reason})"
             ) from None
         finally:
             parser.dispose()
         return self._root
 
-    def _syntax(self, error: yaml.MarkedYAMLError) -> FatalDefect:
+    def _syntax(self, error: yaml.MarkedYAMLError) -> UnreadableTextError:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
         context = f" {error.context}" if error.context else ""
-        return FatalDefect(line, (), f"is not valid YAML: {error.problem}{context}")
+        return UnreadableTextError(line, (), f"is not valid YAML: {error.problem}{context}")
 
     def _consume(self, next_event: Callable[[], Any]) -> None:
         documents = 0
@@ -179,9 +179,9 @@ class _Builder:
     def _start_document(self, event: Any, count: int) -> None:
         line = event.start_mark.line + 1
         if count > 1:
-            raise FatalDefect(line, (), "a second YAML document starts here; a file holds one")
+            raise UnreadableTextError(line, (), "a second YAML document starts here; a file holds one")
         if event.version not in {None, (1, 2)}:
-            raise FatalDefect(line, (), "asks for another YAML version; documents are YAML 1.2")
+            raise UnreadableTextError(line, (), "asks for another YAML version; documents are YAML 1.2")
 
     def _scalar(self, event: Any) -> None:
         self._nodes += 1
@@ -208,7 +208,9 @@ class _Builder:
             self._defect(event, "a key is empty; write its name, or quotes around it")
         elif text in mapping:
             first = (self._lines or {}).get((*self._path(), text))
-            self._defect(event, f"the key {text!r} is given twice (first on line {first}); keep one", text)
+            self._defect(
+                event, f"the key {shorten(text)!r} is given twice (first on line {first}); keep one", text
+            )
         else:
             if event.anchor is not None:
                 self._anchors[event.anchor] = (text, 1)
@@ -242,7 +244,7 @@ class _Builder:
             self._tag(event)
         if len(self._stack) >= MAX_DEPTH:
             line = event.start_mark.line + 1
-            raise FatalDefect(line, self._path()[:8], f"is nested deeper than {MAX_DEPTH} levels")
+            raise UnreadableTextError(line, self._path()[:8], f"is nested deeper than {MAX_DEPTH} levels")
         frame = _Frame(mapping, event.anchor, self._nodes + self._aliased)
         self._place(event, frame.items if mapping is None else mapping)
         if event.anchor is not None:
@@ -263,11 +265,11 @@ class _Builder:
         if known is None:
             inside = event.anchor in self._open_anchors
             wrong = "contains itself" if inside else "is not defined above this line"
-            raise FatalDefect(line, self._path(), f"the anchor {event.anchor!r} {wrong}")
+            raise UnreadableTextError(line, self._path(), f"the anchor {shorten(event.anchor)!r} {wrong}")
         value, size = known
         self._aliased += size
         if self._aliased > MAX_ALIASED_NODES:
-            raise FatalDefect(
+            raise UnreadableTextError(
                 line, self._path(), f"aliases repeat more than {MAX_ALIASED_NODES} values; write less"
             )
         if self._stack and self._stack[-1].mapping is not None and self._stack[-1].key is None:
@@ -278,10 +280,15 @@ class _Builder:
 
     def _tag(self, event: Any) -> None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-        self._defect(event, f"the tag {tag} is not used here; put text in quotes instead")
+        self._defect(event, f"the tag {shorten(tag)} is not used here; put text in quotes instead")
 
     def _defect(self, event: Any, message: str, *below: str) -> None:
-        self.defects.append(Defect(event.start_mark.line + 1, (*self._path(), *below), message))
+        line = event.start_mark.line + 1
+        if len(self.defects) > MAX_DEFECTS:
+            return
+        if len(self.defects) == MAX_DEFECTS:
+            message = "there are more problems of this kind from here on"
+        self.defects.append(Defect(line, (*self._path(), *below), message))
 
     def _path(self) -> FieldPath:
         """The field that is being read: a mapping's key, a list's next index."""
