@@ -23,7 +23,7 @@ class Plain(str):
 
 
 def describe(value: object) -> str:
-    """A value in a few words: text as it was written, quotes included; ``nothing`` for null; or its shape."""
+    """A value in a few words: text as it was written, quotes too; ``nothing`` for null; or its shape."""
     if isinstance(value, Plain):
         return shorten(str(value))
     if isinstance(value, Mapping):
@@ -68,7 +68,7 @@ def _fold(name: str) -> str:
 
 
 def one_of(name: str, known: Iterable[str], what: str) -> str:
-    """A hint for an unknown name: the nearest known one, and all of them after ``what`` ("the models are")."""
+    """A hint for an unknown name: the nearest known one, and all of them after ``what``."""
     names = list(known)
     if not names:
         return f"{what}: none"

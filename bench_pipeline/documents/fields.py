@@ -82,7 +82,7 @@ def as_float(value: object) -> float:
 
 
 def as_bool(value: object) -> bool:
-    """``true`` or ``false``, written without quotes; ``yes``, ``no``, ``on``, ``off`` are text in YAML 1.2."""
+    """``true`` or ``false``, without quotes; ``yes``, ``no``, ``on`` and ``off`` are text in YAML 1.2."""
     if isinstance(value, bool):
         return value
     if type(value) is Plain and value in _BOOLS:

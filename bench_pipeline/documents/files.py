@@ -1,4 +1,4 @@
-"""Opens the files that documents are read from, so that nothing but a regular file of a bounded size is read."""
+"""Opens the files that documents are read from: regular files only, and no more of them than a bound."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from bench_pipeline.errors import DocumentError, Problem
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading bytes; DocumentError when it is missing, unreadable or something else."""
+    """Open a regular file for reading; DocumentError when it is missing, unreadable or something else."""
     try:
         # Non-blocking: a named pipe in a project must not hold a command for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

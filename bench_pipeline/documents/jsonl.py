@@ -106,8 +106,8 @@ def _has_surrogate(value: object) -> bool:
 class JsonLines:
     """The rows of a file and the line, from 1, of each.
 
-    ``rejected`` holds the lines that are no rows (tolerant reading only). ``incomplete_tail`` says that the last
-    line did not end in a line feed and did not parse: whoever wrote it was cut off.
+    ``rejected`` holds the lines that are no rows (tolerant reading only). ``incomplete_tail`` says that the
+    last line did not end in a line feed and did not parse: whoever wrote it was cut off.
     """
 
     rows: list[Any] = field(default_factory=list)

@@ -48,7 +48,7 @@ def explain(error: ValidationError, model: type[BaseModel], data: object) -> lis
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an error is in the document, the type of what holds the field, and the union members on the way."""
+    """Where an error is in a document, the type of what holds the field, and union members on the way."""
 
     path: FieldPath
     owner: object

@@ -15,7 +15,7 @@ _JSON_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')
 
 
 def json_fields(text: str) -> Iterator[tuple[FieldPath, int]]:
-    """Every key and list entry of a valid JSON text, repeated keys too, with its line from 1, in text order."""
+    """Every key and list entry of a valid JSON text, repeated ones too, with its line, in text order."""
     path: list[str | int | None] = []
     expects_key = False
     for piece, line in _json_pieces(text):

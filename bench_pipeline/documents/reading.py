@@ -86,7 +86,7 @@ def read_documents(
 
 
 def load_yaml_bytes(data: bytes, name: str) -> object:
-    """The plain value of one YAML text (see ``yaml12``); DocumentError, naming ``name``, when it is not fit."""
+    """The plain value of one YAML text (see ``yaml12``); DocumentError, naming ``name``, with all problems."""
     value, defects = parse_yaml(data)
     if defects:
         raise DocumentError(_defect_problems(name, defects, 1))
@@ -106,10 +106,7 @@ def _read_yaml(path: Path, models: Mapping[str, type[M]]) -> Document[M]:
         raise DocumentError([problem, *_defect_problems(str(path), defects, 1)])
     found_kind = value.pop("kind", None)
     wrong = _head_problems(value.pop("apiVersion", None), found_kind, models)
-    model = models.get(found_kind if isinstance(found_kind, str) else "")
-    if model is None and len(models) == 1:
-        model = next(iter(models.values()))
-    built, errors = _validate(model, value)
+    built, errors = _validate(_meant(found_kind, models), value)
     if wrong or errors or defects or built is None:
         lines = yaml_lines(data)
         problems = [_placed(str(path), lines, steps, text, 1) for steps, text in [*wrong, *errors]]
@@ -125,6 +122,13 @@ def _head_problems(version: object, kind: object, models: Mapping[str, Any]) -> 
         hint = f" ({one_of(kind, models, 'kinds here')})" if isinstance(kind, str) and len(models) > 1 else ""
         problems.append((("kind",), f"expected {' or '.join(models)}, found {_head(kind)}{hint}"))
     return problems
+
+
+def _meant(kind: object, models: Mapping[str, type[M]]) -> type[M] | None:
+    """The model to check a document's fields by: not for another kind, whose fields would all be wrong."""
+    if not isinstance(kind, str):
+        return next(iter(models.values())) if len(models) == 1 else None
+    return models.get(kind) or models.get(nearest(kind, models) or "")
 
 
 def _head(value: object) -> str:

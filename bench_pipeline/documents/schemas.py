@@ -8,7 +8,7 @@ from bench_pipeline.documents.reading import API_VERSION
 
 
 def json_schema(model: type[BaseModel], kind: str) -> dict[str, Any]:
-    """The JSON Schema of a document: ``apiVersion`` and ``kind``, which are required, and the model's fields."""
+    """The JSON Schema of a document: ``apiVersion`` and ``kind``, both required, and the model's fields."""
     schema = _with_bounds(model.model_json_schema(by_alias=True, mode="validation"))
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     return {

@@ -58,16 +58,16 @@ class UnreadableTextError(Exception):
 
 def parse_yaml(data: bytes) -> tuple[object, list[Defect]]:
     """The value of one YAML document, and what is wrong with the text (then the value is a best effort)."""
+    builder = _Builder(data, None)
     try:
         _check_bytes(data)
-        builder = _Builder(data, None)
         value = builder.build()
         if builder.defects:
             # Defects are rare: only now is it worth to know the line of every field.
             builder = _Builder(data, {})
             value = builder.build()
-    except UnreadableTextError as fatal:
-        return None, [fatal.defect]
+    except UnreadableTextError as error:
+        return None, [*builder.defects, error.defect]
     return value, builder.defects
 
 
@@ -284,10 +284,8 @@ class _Builder:
 
     def _defect(self, event: Any, message: str, *below: str) -> None:
         line = event.start_mark.line + 1
-        if len(self.defects) > MAX_DEFECTS:
-            return
         if len(self.defects) == MAX_DEFECTS:
-            message = "there are more problems of this kind from here on"
+            raise UnreadableTextError(line, (), "there are more problems from here on")
         self.defects.append(Defect(line, (*self._path(), *below), message))
 
     def _path(self) -> FieldPath:
