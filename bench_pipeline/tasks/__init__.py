@@ -4,3 +4,50 @@ What belongs here: the task document and its folder, base trees out of repositor
 fingerprints, leak checks. What does not: running anything of a task (``execution``), and which cells exist
 (``evaluations``).
 """
+
+from bench_pipeline.tasks.bases import Bases
+from bench_pipeline.tasks.documents import TIERS, TaskDocument, Tier
+from bench_pipeline.tasks.git import GitError
+from bench_pipeline.tasks.loading import TaskSet, load_tasks
+from bench_pipeline.tasks.patches import PatchError
+from bench_pipeline.tasks.task import (
+    DirectorySource,
+    RemoteSource,
+    Task,
+    TaskEnvironment,
+    TaskResults,
+    TaskValidation,
+    TaskVerify,
+    brought_by_tests,
+    task_components,
+    touched_by_reference,
+    verify_components,
+)
+from bench_pipeline.tasks.trees import Dropped
+from bench_pipeline.tasks.validation import stale, validation_fingerprint, write_validation
+
+__all__ = [
+    "TIERS",
+    "Bases",
+    "DirectorySource",
+    "Dropped",
+    "GitError",
+    "PatchError",
+    "RemoteSource",
+    "Task",
+    "TaskDocument",
+    "TaskEnvironment",
+    "TaskResults",
+    "TaskSet",
+    "TaskValidation",
+    "TaskVerify",
+    "Tier",
+    "brought_by_tests",
+    "load_tasks",
+    "stale",
+    "task_components",
+    "touched_by_reference",
+    "validation_fingerprint",
+    "verify_components",
+    "write_validation",
+]

@@ -229,11 +229,6 @@ def export_tree(repository: Repository, commit: str, into: Path) -> tuple[Droppe
     return write_tree(repository.files(commit), into)
 
 
-def export_files(repository: Repository, commit: str) -> Mapping[str, TreeFile]:
-    """A commit's files by path; for small trees and tests."""
-    return {entry.path: entry for entry in repository.files(commit) if isinstance(entry, TreeFile)}
-
-
 def local_path(remote: str, beside: Path) -> Path | None:
     """The folder that ``remote`` names, relative to ``beside``; None when it is a URL or an ssh address."""
     if "://" in remote or re.match(r"[^/]+:", remote):

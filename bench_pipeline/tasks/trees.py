@@ -208,18 +208,34 @@ def _walk_folder(folder: str, prefix: str) -> Iterator[tuple[str, str | None]]:
                 yield path, _mode_of(entry.stat(follow_symlinks=False))
 
 
+def tree_files(root: Path) -> Iterator[TreeFile | Dropped]:
+    """Every file and link of a folder with its content, in byte order; what cannot stay as Dropped."""
+    for path, mode in walk_tree(root):
+        if mode is None:
+            yield Dropped(path, "neither a file nor a link")
+        else:
+            yield _checked(TreeFile(path, mode, _content(root / path, mode)))
+
+
+def _checked(file: TreeFile) -> TreeFile | Dropped:
+    why = path_problem(file.path)
+    if why is None and file.mode == LINK:
+        why = link_problem(file.path, os.fsdecode(file.content))
+    return file if why is None else Dropped(file.path, why)
+
+
 def tree_digest(root: Path) -> str:
     """The SHA-256 (hex) over path, mode and content of every file and link of a tree.
 
-    Each entry adds its path's length and bytes, its mode and the SHA-256 of its content, in byte order of
-    the paths; names that are not UTF-8 count as the bytes they are.
+    Each entry adds its path's length, its mode, the SHA-256 of its content and its path's bytes, in byte
+    order of the paths; what :func:`copy_tree` would drop does not count.
     """
     whole = hashlib.sha256(b"tree/1\n")
-    for path, mode in walk_tree(root):
-        if mode is not None:
-            raw = os.fsencode(path)
-            content = hashlib.sha256(_content(root / path, mode)).hexdigest()
-            whole.update(b"%d %s %s %s\n" % (len(raw), mode.encode(), content.encode(), raw))
+    for file in tree_files(root):
+        if isinstance(file, TreeFile):
+            raw = os.fsencode(file.path)
+            content = hashlib.sha256(file.content).hexdigest()
+            whole.update(b"%d %s %s %s\n" % (len(raw), file.mode.encode(), content.encode(), raw))
     return whole.hexdigest()
 
 
@@ -228,13 +244,7 @@ def copy_tree(source: Path, into: Path) -> tuple[Dropped, ...]:
 
     ``.git``, links that leave the folder, and sockets, devices and pipes are dropped.
     """
-    return write_tree((_read_or_drop(source, path, mode) for path, mode in walk_tree(source)), into)
-
-
-def _read_or_drop(source: Path, path: str, mode: str | None) -> TreeFile | Dropped:
-    if mode is None:
-        return Dropped(path, "neither a file nor a link")
-    return TreeFile(path, mode, _content(source / path, mode))
+    return write_tree(tree_files(source), into)
 
 
 def write_tree(entries: Iterable[TreeFile | Dropped], into: Path) -> tuple[Dropped, ...]:
@@ -242,19 +252,14 @@ def write_tree(entries: Iterable[TreeFile | Dropped], into: Path) -> tuple[Dropp
     dropped = []
     with TreeWriter(into) as writer:
         for entry in entries:
-            if isinstance(entry, Dropped):
-                dropped.append(entry)
-                continue
-            why = path_problem(entry.path)
-            if why is None and entry.mode == LINK:
-                why = link_problem(entry.path, os.fsdecode(entry.content))
-            if why is not None:
-                dropped.append(Dropped(entry.path, why))
+            file = _checked(entry) if isinstance(entry, TreeFile) else entry
+            if isinstance(file, Dropped):
+                dropped.append(file)
                 continue
             try:
-                writer.write(entry.path, entry.mode, entry.content)
+                writer.write(file.path, file.mode, file.content)
             except OSError as error:
                 if error.errno not in _IN_THE_WAY:
                     raise
-                dropped.append(Dropped(entry.path, "another entry of the tree is in the way"))
+                dropped.append(Dropped(file.path, "another entry of the tree is in the way"))
     return tuple(dropped)
