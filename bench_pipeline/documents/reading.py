@@ -86,7 +86,7 @@ def read_documents(
 
 
 def load_yaml_bytes(data: bytes, name: str) -> object:
-    """The plain value of one YAML text (see ``yaml12``); DocumentError, naming ``name``, with all problems."""
+    """The plain value of a YAML text (see ``yaml12``); DocumentError, naming ``name``, with all problems."""
     value, defects = parse_yaml(data)
     if defects:
         raise DocumentError(_defect_problems(name, defects, 1))

@@ -58,17 +58,15 @@ class UnreadableTextError(Exception):
 
 def parse_yaml(data: bytes) -> tuple[object, list[Defect]]:
     """The value of one YAML document, and what is wrong with the text (then the value is a best effort)."""
-    builder = _Builder(data, None)
     try:
         _check_bytes(data)
-        value = builder.build()
-        if builder.defects:
-            # Defects are rare: only now is it worth to know the line of every field.
-            builder = _Builder(data, {})
-            value = builder.build()
     except UnreadableTextError as error:
-        return None, [*builder.defects, error.defect]
-    return value, builder.defects
+        return None, [error.defect]
+    value, defects = _Builder(data, None).read()
+    if defects:
+        # Defects are rare: only now is it worth to know the line of every field.
+        value, defects = _Builder(data, {}).read()
+    return value, defects
 
 
 def yaml_lines(data: bytes) -> dict[FieldPath, int]:
@@ -123,7 +121,7 @@ class _Builder:
     """Builds the value of one document from libyaml's events, without recursion."""
 
     def __init__(self, data: bytes, lines: dict[FieldPath, int] | None) -> None:
-        self.defects: list[Defect] = []
+        self._defects: list[Defect] = []
         self._data = data
         self._lines = lines
         self._stack: list[_Frame] = []
@@ -132,6 +130,13 @@ class _Builder:
         self._nodes = 0
         self._aliased = 0
         self._root: object = None
+
+    def read(self) -> tuple[object, list[Defect]]:
+        """The value (None when it cannot be read to the end) and all defects."""
+        try:
+            return self.build(), self._defects
+        except UnreadableTextError as error:
+            return None, [*self._defects, error.defect]
 
     def build(self) -> object:
         """Read to the end; UnreadableTextError where that is impossible."""
@@ -284,9 +289,9 @@ class _Builder:
 
     def _defect(self, event: Any, message: str, *below: str) -> None:
         line = event.start_mark.line + 1
-        if len(self.defects) == MAX_DEFECTS:
+        if len(self._defects) == MAX_DEFECTS:
             raise UnreadableTextError(line, (), "there are more problems from here on")
-        self.defects.append(Defect(line, (*self._path(), *below), message))
+        self._defects.append(Defect(line, (*self._path(), *below), message))
 
     def _path(self) -> FieldPath:
         """The field that is being read: a mapping's key, a list's next index."""
