@@ -4,9 +4,9 @@ What belongs here: which exist, how they are found and filled. What does not: th
 them). A placeholder is lower-case letters and ``_`` in braces without a ``$`` before them, so that JSON,
 shell variables and code in a prompt stay as they are; ``{{name}}`` is the text ``{name}``.
 
-In a command, the element ``{options}`` is where the arguments of the chosen options go (without it: last). An
-element of a command, or a value of ``env``, with ``{model_id}`` or ``{effort}`` is left out when the setup has
-none.
+In a command, the element ``{options}`` is where the arguments of the chosen options go (without it: last).
+An element of a command, or a value of ``env``, with ``{model_id}`` or ``{effort}`` is left out when the
+setup has none.
 """
 
 import re

@@ -1,0 +1,51 @@
+"""The shape of an evaluation file.
+
+What belongs here: its fields. What does not: which tools, models and options there are (``resolving`` asks
+the registry). An evaluation never selects tasks and never says how many cells run at once: a run does.
+"""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from bench_pipeline.documents import Duration, Int, Name, StrictModel, TextList, TextOrList
+
+_SCALAR = {"type": ["string", "number", "boolean"]}
+_WRITTEN = WithJsonSchema({"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]})
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+# One name or a list of them; an empty tuple stands for a field that is not there.
+Names = Annotated[tuple[Name, ...], Field(min_length=1), BeforeValidator(_as_list), _WRITTEN]
+Values = Annotated[TextOrList, Field(min_length=1), _WRITTEN]
+
+
+class StepChoice(StrictModel):
+    """What an evaluation says about one step of a workflow; ``timeout`` is in seconds."""
+
+    model: Names = ()
+    effort: Names = ()
+    options: dict[Name, Values] = Field(default_factory=dict)
+    timeout: Duration | None = None
+
+
+class Block(StrictModel):
+    """One tool with an axis for each version, model, effort, option and step value that is a list."""
+
+    tool: Name
+    tool_version: Names = ()
+    model: Names = ()
+    effort: Names = ()
+    options: dict[Name, Values] = Field(default_factory=dict)
+    pre: TextList = ()
+    steps: dict[Name, StepChoice] = Field(default_factory=dict)
+
+
+class EvaluationDocument(StrictModel):
+    """A file of kind Evaluation: the setups to compare, and how often each tries every task."""
+
+    attempts: Annotated[Int, Field(ge=1)] | None = None
+    tools: Annotated[tuple[Block, ...], Field(min_length=1)]
