@@ -20,7 +20,8 @@ class CellJob:
     """One cell, resolved: everything its keys are made of, as things that can be used.
 
     ``base_tree`` is the immutable tree that work starts from; ``tool_files`` the project files that the tools
-    name, by tool; ``prediction`` the patch that a replaying tool delivers (None: no row for this task).
+    name, by tool; ``predictions`` the patch that each replaying step delivers (None: no row for this task).
+    ``reusable`` is false where setup commands could leave something outside the tree.
     """
 
     identity: str
@@ -32,7 +33,8 @@ class CellJob:
     base_tree: Path
     limits: Limits
     verify_limits: Limits
-    prediction: bytes | None = None
+    reusable: bool = True
+    predictions: Mapping[str, bytes | None] = field(default_factory=dict)
     tool_files: Mapping[str, Path] = field(default_factory=dict)
 
 

@@ -3,8 +3,10 @@
 Use cases receive a ``Bench`` and nothing else that is global; a test builds one over a temporary project.
 """
 
+import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +14,18 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from bench_pipeline.execution.base_trees import BaseTrees
-    from bench_pipeline.execution.sandbox import Sandbox
+    from bench_pipeline.execution.job import Kit
+    from bench_pipeline.execution.sandbox import Limits, Sandbox
     from bench_pipeline.execution.workspace import Workspaces
+    from bench_pipeline.pipeline.environment import Environment
+    from bench_pipeline.pipeline.planning import Plan
     from bench_pipeline.project import Project
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
-    from bench_pipeline.tasks import TaskSet
+    from bench_pipeline.tasks import Bases, Task, TaskSet
+
+# What is kept of one command's output: enough for any report that a person reads.
+OUTPUT_BYTES = 16 * 1024 * 1024
 
 Backend = Literal["auto", "bubblewrap", "docker", "process"]
 
@@ -71,6 +79,7 @@ class Bench:
         project_dir: the project's folder; None finds it (BENCH_PROJECT, or the nearest one above).
         backend: the sandbox to use instead of the project's; naming ``process`` is an explicit opt-in.
         on_cell: called once per finished cell, from the thread that runs the use case.
+        interrupts: a context in which a person's interrupts ask ``stop``; entered while cells run.
     """
 
     def __init__(
@@ -79,11 +88,14 @@ class Bench:
         *,
         backend: Backend | None = None,
         on_cell: Callable[[CellEvent], None] | None = None,
+        interrupts: Callable[["Stop"], AbstractContextManager[None]] | None = None,
     ) -> None:
         self._project_dir = project_dir
         self._backend = backend
         self.on_cell = on_cell
+        self.interrupts = interrupts or (lambda _: nullcontext())
         self.stop = Stop.fresh()
+        self._plan: Plan | None = None
 
     @cached_property
     def project(self) -> "Project":
@@ -144,6 +156,88 @@ class Bench:
         from bench_pipeline.execution.workspace import Workspaces
 
         return Workspaces(self.project.local_dir / "workspaces")
+
+    @cached_property
+    def environment(self) -> "Environment":
+        """Facts about the sandbox that the keys of cells depend on."""
+        from bench_pipeline.pipeline.environment import Environment
+
+        return Environment(self)
+
+    def plan(self) -> "Plan":
+        """The plan of the whole project, made once."""
+        if self._plan is None:
+            from bench_pipeline.pipeline.planning import plan_cells
+
+            self._plan = plan_cells(self)
+        return self._plan
+
+    def base_tree(self, task: "Task") -> tuple[Path, str]:
+        """The immutable base tree of a task and its digest; made when it is not there yet."""
+        bases = self.bases
+
+        def tree() -> Path:
+            return self.base_trees.get(bases.key(task), lambda into: bases.write(task, into))
+
+        return tree(), bases.digest(task, tree)
+
+    @cached_property
+    def bases(self) -> "Bases":
+        """Where base trees come from: folders beside tasks, and clones of their repositories."""
+        from bench_pipeline.tasks import Bases
+
+        remote = self.project.config.source.remote
+        return Bases(self.project.local_dir / "git", self.project.root, remote)
+
+    def kit(self) -> "Kit":
+        """What running cells needs: sandbox, workspaces, artifacts redacted of the known credentials."""
+        from bench_pipeline.execution.job import Kit
+        from bench_pipeline.execution.redaction import Redactor
+
+        redactor = Redactor(self._secrets())
+
+        def keep(source: Path | bytes, media: str) -> str:
+            data = source.read_bytes() if isinstance(source, Path) else source
+            return self.store.artifacts.put(redactor.redact(data), media)
+
+        return Kit(
+            sandbox=self.sandbox, workspaces=self.workspaces, keep=keep, redactor=redactor, cancel=self.stop.running
+        )
+
+    def _secrets(self) -> dict[str, str]:
+        """The values of every credential that a tool of the registry names, by variable."""
+        names = {
+            name
+            for definition in self.registry.tools.values()
+            for name in getattr(getattr(definition, "credentials", None), "env", ())
+        }
+        upstreams = self.project.config.upstreams.values()
+        names |= {upstream.key_env for upstream in upstreams if upstream.key_env}
+        return {name: os.environ[name] for name in sorted(names) if os.environ.get(name)}
+
+    def limits(self, task: "Task | None", *, wall_s: float | None = None, output_bytes: int = OUTPUT_BYTES) -> "Limits":
+        """The limits of one command of a task: its own time, or the project's, and the project's resources."""
+        from bench_pipeline.execution.sandbox import Limits
+
+        defaults = self.project.config.defaults
+        own = task.timeout_s if task is not None else None
+        return Limits(
+            wall_s=wall_s or own or defaults.cell_timeout,
+            cpus=defaults.resources.cpus,
+            memory_bytes=defaults.resources.memory,
+            pids=defaults.resources.pids,
+            output_bytes=output_bytes,
+        )
+
+    def limits_document(self, task: "Task") -> dict[str, object]:
+        """The limits as a part of the environment's digest; numbers as text, so that their form is fixed."""
+        limits = self.limits(task)
+        return {
+            "wall_s": repr(float(limits.wall_s)),
+            "cpus": repr(float(limits.cpus)),
+            "memory_bytes": str(limits.memory_bytes),
+            "pids": str(limits.pids),
+        }
 
     def max_attempts(self) -> int:
         """The size of the attempt axis; the default when the project cannot be read, which a check reports."""

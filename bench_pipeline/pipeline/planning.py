@@ -9,14 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench_pipeline.errors import BenchError, DocumentError, Problem
-from bench_pipeline.identity import cell_keys, digest, digest_bytes
+from bench_pipeline.identity import cell_keys, digest
+from bench_pipeline.pipeline.material import prediction_digest
 from bench_pipeline.pipeline.selection import Selection
 from bench_pipeline.tables import table_schema
 
@@ -50,7 +51,7 @@ class PlannedSetup:
     versions: Mapping[str, str | None]
     document: Mapping[str, object]
     tool_files: Mapping[str, Path] = field(default_factory=dict)
-    predictions: Mapping[str, bytes] | None = None
+    predictions: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,13 @@ class Plan:
     left_out: Mapping[str, str]
 
     @cached_property
-    def digest(self) -> str:
-        """What this plan would do, as one digest: its cells' identities by evaluation, in order."""
-        pairs = zip(self.cells["evaluation"].to_pylist(), self.cells["identity"].to_pylist(), strict=True)
-        return digest_bytes("\n".join(sorted(f"{evaluation} {identity}" for evaluation, identity in pairs)).encode())
+    def _row_of(self) -> dict[tuple[str, str], int]:
+        keys = zip(self.cells["evaluation"].to_pylist(), self.cells["identity"].to_pylist(), strict=True)
+        return {key: number for number, key in enumerate(keys)}
 
-    def of(self, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
-        """The cells that a mask selects."""
-        return self.cells.filter(mask)
+    def row(self, evaluation: str, identity: str) -> dict[str, Any]:
+        """One cell as a mapping of the table's columns."""
+        return self.cells.slice(self._row_of[evaluation, identity], 1).to_pylist()[0]
 
 
 def select(cells: pa.Table, selection: Selection) -> pa.Table:
@@ -250,7 +250,6 @@ def _pair(bench: "Bench", planned: PlannedSetup, task: PlannedTask) -> dict[str,
     effect = bench.environment.effect(
         task.task, task.base_tree, task.base_digest, task.environment_digest, setup.all_pre()
     )
-    patch = (planned.predictions or {}).get(task.task.id)
     return {
         "evaluation": planned.evaluation,
         "tier": task.task.tier,
@@ -267,7 +266,7 @@ def _pair(bench: "Bench", planned: PlannedSetup, task: PlannedTask) -> dict[str,
         "task_digest": task.run_digest,
         "environment_digest": task.environment_digest,
         "pre_digest": effect.digest,
-        "prediction_digest": None if patch is None else digest_bytes(patch),
+        "prediction_digest": prediction_digest(planned.predictions, task.task.id),
         "verify_digest": task.verify_digest,
         "reusable": effect.unknown is None,
         "not_reusable_reason": effect.unknown,

@@ -1,0 +1,324 @@
+"""Measuring: run what has no verdict, and write what is known of every cell.
+
+The order is what makes a kill harmless: a candidate is stored before it is checked, a verdict before it is
+reported, and the tables are made from the store afterwards, so they are the same however often a run was cut off.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench_pipeline.pipeline.actions import decide_actions
+from bench_pipeline.pipeline.bench import CellEvent
+from bench_pipeline.pipeline.cells import in_partition
+from bench_pipeline.pipeline.collecting import binary_keys, collect_verdicts
+from bench_pipeline.pipeline.forecast import known_costs
+from bench_pipeline.pipeline.material import job_of, keep_records, refusal
+from bench_pipeline.pipeline.planning import Plan, select
+from bench_pipeline.pipeline.pricing import priced, total
+from bench_pipeline.pipeline.running import refuse_other_plan
+from bench_pipeline.pipeline.selection import Partition, RunOptions
+from bench_pipeline.pipeline.spending import Budget
+from bench_pipeline.pipeline.tables import Written, write_table
+from bench_pipeline.pipeline.working import work
+from bench_pipeline.tables import table_schema
+
+if TYPE_CHECKING:
+    from bench_pipeline.execution.job import CellJob, Kit
+    from bench_pipeline.pipeline.bench import Bench
+
+# First pause before an execution failure is tried again; it doubles with every try of the same cell.
+_BACKOFF_S = 1.0
+_MAX_BACKOFF_S = 60.0
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One distinct identity of the selection, and what is to be done with it."""
+
+    identity: str
+    run_key: str
+    action: str
+    reason: str | None
+    setup: str
+    setup_digest: str
+    task_id: str
+    attempt: int
+    evaluation: str
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What a run did with one identity."""
+
+    item: Item
+    action: str
+    outcome: str
+    reason: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The files of the verdicts table that were written, and what the run did with the cells of each."""
+
+    written: Mapping[Partition, Written]
+    deeds: pa.Table = field(repr=False)
+
+    def counts(self, partition: Partition) -> dict[str, int | float | None]:
+        """Counts of one partition, as numbers that can be charted over time."""
+        table = self.written[partition].table
+        classes, deeds = table["outcome_class"], in_partition(self.deeds, partition)["action"]
+        reused = int(pc.sum(pc.equal(deeds, "reused")).as_py() or 0)
+        cost, known, unknown = total(table["cost_usd"])
+        return {
+            "cells": table.num_rows,
+            "measured": int(pc.sum(pc.equal(classes, "verdict")).as_py() or 0),
+            "execution_failures": int(pc.sum(pc.equal(classes, "execution_failure")).as_py() or 0),
+            "passed": int(pc.sum(pc.fill_null(table["passed"], False)).as_py() or 0),
+            "hits": reused,
+            "misses": len(deeds) - reused,
+            "hit_rate": reused / len(deeds) if len(deeds) else None,
+            "cost_usd": cost if known else None,
+            "cost_unknown": unknown,
+        }
+
+
+def write_verdicts(
+    bench: "Bench",
+    options: RunOptions,
+    *,
+    partitions: Sequence[Partition],
+    run_id: str,
+    log: Callable[[str], None],
+) -> Measured:
+    """Measure the selected cells of ``partitions`` and write the verdicts of all their cells.
+
+    ``log`` receives one line per finished cell. Raises StoreError when the store cannot keep what was measured
+    and RefusedError for a cap that could not be kept; whatever was finished before is durable.
+    """
+    plan = bench.plan()
+    covered = _covered(plan.cells, partitions)
+    actions = decide_actions(
+        bench.store,
+        select(covered, options.selection),
+        tries=bench.project.config.tries,
+        fresh=options.fresh,
+        retry=options.retry > 0,
+    )
+    refuse_other_plan(actions, options.plan)
+    try:
+        deeds = _Run(bench, plan, options, run_id, log).measure(actions)
+    finally:
+        written = _write_tables(bench, covered, partitions)
+    table = _deeds_table(actions, deeds, run_id)
+    write_table(bench.store, "run_cells", table, run_id=run_id)
+    return Measured(written, table)
+
+
+def _covered(cells: pa.Table, partitions: Sequence[Partition]) -> pa.Table:
+    return pa.concat_tables([in_partition(cells, part) for part in partitions])
+
+
+def _write_tables(bench: "Bench", cells: pa.Table, partitions: Sequence[Partition]) -> dict[Partition, Written]:
+    verdicts = collect_verdicts(bench.store, bench.prices, cells)
+    return {
+        part: write_table(
+            bench.store, "verdicts", in_partition(verdicts, part), tier=part.tier, attempt=part.attempt
+        )
+        for part in partitions
+    }
+
+
+def _deeds_table(actions: pa.Table, deeds: Mapping[str, Deed], run_id: str) -> pa.Table:
+    """One run_cells row per selected cell; cells that share an identity share what was done."""
+    rows = []
+    for cell in actions.select(["identity", "evaluation", "tier", "attempt", "action_reason"]).to_pylist():
+        deed = deeds[cell["identity"]]
+        first = deed.item.evaluation == cell["evaluation"]
+        rows.append(
+            {
+                "run_id": run_id,
+                "identity": cell["identity"],
+                "action": deed.action if first or deed.action == "skipped" else "reused",
+                "reason": deed.reason,
+                "started_at": deed.started_at,
+                "ended_at": deed.ended_at,
+                "cost_usd": deed.cost_usd if first else None,
+                "evaluation": cell["evaluation"],
+                "tier": cell["tier"],
+                "attempt": cell["attempt"],
+            }
+        )
+    return table_schema("run_cells").from_rows(rows)
+
+
+class _Run:
+    """The measuring part of one run: its budget, its kit, and one cell after another."""
+
+    def __init__(
+        self, bench: "Bench", plan: Plan, options: RunOptions, run_id: str, log: Callable[[str], None]
+    ) -> None:
+        self.bench, self.plan, self.options, self.run_id, self.log = bench, plan, options, run_id, log
+        spending = bench.project.config.spending
+        max_cost = options.max_cost_usd if options.max_cost_usd is not None else spending.max_cost_usd
+        self.budget = Budget(
+            max_cost_usd=max_cost,
+            max_cells=options.max_cells if options.max_cells is not None else spending.max_cells,
+            expected_usd=known_costs(bench.store) if max_cost is not None else {},
+            assume_cost_usd=spending.assume_cost_usd,
+        )
+        self._append = threading.Lock()
+
+    def measure(self, actions: pa.Table) -> dict[str, Deed]:
+        """Do what ``actions`` say; what was done with every identity, also with those left alone."""
+        items = _items(actions)
+        deeds = {item.identity: _left_alone(item) for item in items}
+        todo = [item for item in items if item.action in ("run", "reverify")]
+        self.budget.check({item.setup_digest: item.setup for item in todo if item.action == "run"})
+        if not todo:
+            return deeds
+        workers = self.options.concurrency or self.bench.project.config.defaults.concurrency
+        kit = self.bench.kit()
+        with self.bench.interrupts(self.bench.stop):
+            finished = work(todo, lambda item: self._do(item, kit), workers=workers, stop=self.bench.stop)
+            for done, deed in enumerate(finished, start=1):
+                deeds[deed.item.identity] = deed
+                self._report(deed, done, len(todo))
+        return deeds
+
+    def _report(self, deed: Deed, done: int, of: int) -> None:
+        item = deed.item
+        event = CellEvent(
+            setup=item.setup,
+            task_id=item.task_id,
+            attempt=item.attempt,
+            action=deed.action,
+            outcome=deed.outcome,
+            reason=deed.reason,
+            cost_usd=deed.cost_usd,
+            done=done,
+            total=of,
+        )
+        self.log(str(event))
+        if self.bench.on_cell is not None:
+            self.bench.on_cell(event)
+
+    def _do(self, item: Item, kit: "Kit") -> Deed:
+        """One identity, held against every other process while it is worked on."""
+        job = job_of(self.bench, self.plan, item)
+        why = refusal(job, kit)
+        if why is not None:
+            return Deed(item, "skipped", "not_attempted", why)
+        with self.bench.store.cell_lock(item.identity):
+            if not self.options.fresh and job.reusable and self._known(item):
+                return Deed(item, "reused", "known", "measured by another run meanwhile")
+            started = datetime.now(UTC)
+            deed = self._reverify(item, job, kit) if item.action == "reverify" else None
+            deed = deed or self._execute(item, job, kit)
+        return replace(deed, started_at=started, ended_at=datetime.now(UTC))
+
+    def _known(self, item: Item) -> bool:
+        """Whether a verdict of the identity has appeared since the plan was made."""
+        newest = self.bench.store.verdicts.newest(binary_keys(pa.array([item.identity])))
+        return newest.num_rows == 1 and newest["outcome_class"][0].as_py() == "verdict"
+
+    def _execute(self, item: Item, job: "CellJob", kit: "Kit") -> Deed:
+        """Run the tool, within the budget, again after execution failures as often as was asked for."""
+        costs: list[float | None] = []
+        pause = _BACKOFF_S
+        for remaining in range(self.options.retry, -1, -1):
+            reservation = self.budget.reserve(item.setup_digest)
+            if reservation.stopped_by is not None:
+                if costs:
+                    break
+                return Deed(item, "skipped", "not_attempted", f"{reservation.stopped_by} reached")
+            row = self._try_once(item, job, kit)
+            if row is None:
+                self.budget.give_back(reservation)
+                return Deed(item, "skipped", "not_attempted", "interrupted")
+            costs.append(self._cost(row))
+            self.budget.settle(reservation, costs[-1])
+            if row["outcome_class"] == "verdict" or not remaining or self.bench.stop.starting.wait(pause):
+                break
+            pause = min(pause * 2, _MAX_BACKOFF_S)
+        return Deed(item, "executed", str(row["outcome"]), _text(row["reason"]), cost_usd=_sum(costs))
+
+    def _try_once(self, item: Item, job: "CellJob", kit: "Kit") -> Row | None:
+        """Candidate, then verdict, each stored before the next step; None when it was interrupted."""
+        from bench_pipeline.execution.cell import judge, produce
+
+        produced = produce(job, kit)
+        if produced.interrupted:
+            return None
+        records = keep_records(self.bench, self.plan, item)
+        if produced.overlay is not None:
+            self._keep(self.bench.store.candidates, produced.candidate_row(self.run_id))
+        judged = judge(job, produced, kit)
+        if judged.interrupted:
+            return None
+        row = judged.verdict_row(self.run_id, records)
+        self._keep(self.bench.store.verdicts, row)
+        return row
+
+    def _reverify(self, item: Item, job: "CellJob", kit: "Kit") -> Deed | None:
+        """Check the stored candidate; None when it cannot be read any more, so that the tool has to run."""
+        from bench_pipeline.execution.cell import judge, restore
+
+        produced = restore(job, self.bench.store)
+        if produced is None:
+            return None
+        judged = judge(job, produced, kit)
+        if judged.interrupted:
+            return Deed(item, "skipped", "not_attempted", "interrupted")
+        row = judged.verdict_row(self.run_id, keep_records(self.bench, self.plan, item))
+        self._keep(self.bench.store.verdicts, row)
+        return Deed(item, "reverified", str(row["outcome"]), _text(row["reason"]), cost_usd=0.0)
+
+    def _keep(self, parts: object, row: Row) -> None:
+        parts.append(parts.schema.from_rows([row]))  # type: ignore[attr-defined]
+
+    def _cost(self, row: Row) -> float | None:
+        table = self.bench.store.verdicts.schema.from_rows([row])
+        cost: float | None = priced(table, self.bench.prices)["cost_usd"][0].as_py()
+        return cost
+
+
+def _items(actions: pa.Table) -> list[Item]:
+    """The distinct identities, first attempts of everything first, so that a cap leaves balanced data."""
+    columns = ["identity", "run_key", "action", "action_reason", "setup", "setup_digest", "task_id", "attempt", "evaluation"]
+    seen: dict[str, Item] = {}
+    for row in zip(*(actions[name].to_pylist() for name in columns), strict=True):
+        seen.setdefault(row[0], Item(*row))
+    return sorted(seen.values(), key=lambda item: item.attempt)
+
+
+def _left_alone(item: Item) -> Deed:
+    """The deed of an identity that nothing is done with, or not yet."""
+    if item.action == "reuse":
+        return Deed(item, "reused", "known")
+    if item.action == "exhausted":
+        return Deed(item, "skipped", "exhausted", item.reason)
+    return Deed(item, "skipped", "not_attempted", "stopped before it started")
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    import math
+
+    known = list(costs)
+    return None if None in known else math.fsum(cost for cost in known if cost is not None)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+

@@ -1,0 +1,195 @@
+"""The use case behind ``bench run``: what was asked for, whether it can be done, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench_pipeline.errors import DocumentError, NotFoundError, NothingToEvaluateError, RefusedError
+from bench_pipeline.pipeline.actions import decide_actions
+from bench_pipeline.pipeline.forecast import forecast, plan_digest
+from bench_pipeline.pipeline.planning import Plan, select
+from bench_pipeline.pipeline.pricing import total
+from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
+
+if TYPE_CHECKING:
+    from bench_pipeline.pipeline.bench import Bench
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run that can start: its cells with what is to be done with each, and the partitions it rewrites."""
+
+    options: RunOptions
+    actions: pa.Table
+    partitions: tuple[Partition, ...]
+    paid: tuple[str, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def evaluation(self) -> str | None:
+        """The evaluation that was named, if one was."""
+        return next(iter(self.options.selection.evaluations), None)
+
+    @property
+    def to_measure(self) -> int:
+        """How many cells would run a tool or be checked again."""
+        return int(pc.sum(pc.is_in(self.actions["action"], value_set=pa.array(["run", "reverify"]))).as_py() or 0)
+
+
+def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
+    """Resolve what was asked for and decide what to do with each cell; spends nothing.
+
+    Raises DocumentError when a document that the selection needs is wrong, NotFoundError for an unknown task
+    or tier, NothingToEvaluateError for an empty selection and RefusedError for another plan than the one named.
+    """
+    plan = bench.plan()
+    _refuse_problems(plan, options)
+    _refuse_unknown(bench, plan, options)
+    cells = select(plan.cells, options.selection)
+    if cells.num_rows == 0:
+        raise NothingToEvaluateError("selecting cells", *_why_empty(bench, plan))
+    actions = decide_actions(
+        bench.store, cells, tries=bench.project.config.tries, fresh=options.fresh, retry=options.retry > 0
+    )
+    refuse_other_plan(actions, options.plan)
+    return RunRequest(
+        options=options,
+        actions=actions,
+        partitions=_partitions(bench, plan, options),
+        paid=_paid(plan, actions),
+        left_out=plan.left_out,
+    )
+
+
+def refuse_other_plan(actions: pa.Table, wanted: str | None) -> None:
+    """Raise RefusedError unless ``actions`` are the plan with the digest that was asked for."""
+    found = plan_digest(actions)
+    if wanted is not None and wanted != found:
+        raise RefusedError(
+            "running the plan",
+            f"the plan is {found} now, not {wanted}",
+            "look at it again with --dry-run and pass the digest that it prints",
+        )
+
+
+def _refuse_problems(plan: Plan, options: RunOptions) -> None:
+    """A named evaluation needs its own file and the files that all share; a run of everything needs all."""
+    names = options.selection.evaluations
+    needed = [
+        problem
+        for problem in plan.problems
+        if not names
+        or not problem.file.startswith("evaluations/")
+        or any(problem.file == f"evaluations/{name}.yaml" for name in names)
+    ]
+    if needed:
+        raise DocumentError(needed)
+
+
+def _refuse_unknown(bench: "Bench", plan: Plan, options: RunOptions) -> None:
+    from bench_pipeline.documents import nearest
+    from bench_pipeline.evaluations import list_evaluations
+
+    ids = [task.id for task in bench.tasks.tasks]
+    for what, wanted, known in (
+        ("evaluation", options.selection.evaluations, list_evaluations(bench.project)),
+        ("task", options.selection.tasks, ids),
+        ("tier", options.selection.tiers, list(TIERS)),
+    ):
+        for name in wanted:
+            if name not in known:
+                close = nearest(name, known)
+                raise NotFoundError(
+                    f"selecting {what} {name}",
+                    f"there is no such {what}",
+                    f"did you mean {close}?" if close else f"known: {', '.join(known) or 'none'}",
+                )
+    for task_id in options.selection.tasks:
+        if task_id in plan.left_out:
+            raise NothingToEvaluateError(
+                f"selecting task {task_id}", plan.left_out[task_id], f"run `bench task validate {task_id}`"
+            )
+
+
+def _why_empty(bench: "Bench", plan: Plan) -> tuple[str, str]:
+    if not bench.tasks.tasks:
+        return "the project has no tasks", "make one with `bench task create`"
+    if not plan.tasks:
+        return "no task is validated", "run `bench task validate`"
+    if not plan.setups:
+        return "the project has no evaluations", "make one with `bench evaluation create NAME`"
+    return "no cell matches", "widen --task, --tier or --attempt"
+
+
+def _partitions(bench: "Bench", plan: Plan, options: RunOptions) -> tuple[Partition, ...]:
+    """The rectangle to rewrite: what is planned and, so that old rows leave the tables, what is stored.
+
+    A run of everything covers both axes whole, so that every partition exists.
+    """
+    if not options.selection.evaluations:
+        return rectangle(TIERS, range(1, bench.max_attempts() + 1))
+    planned = select(plan.cells, options.selection)
+    attempts = set(pc.unique(planned["attempt"]).to_pylist())
+    stored = bench.store.tables.read("evaluation_cells", columns=["evaluation", "attempt"])
+    mine = pc.is_in(stored["evaluation"], value_set=pa.array(list(options.selection.evaluations)))
+    attempts |= set(stored["attempt"].filter(mine).to_pylist())
+    return rectangle(TIERS, range(1, min(max(attempts), bench.max_attempts()) + 1))
+
+
+def _paid(plan: Plan, actions: pa.Table) -> tuple[str, ...]:
+    """Labels of setups that would run a tool with credentials: these may spend money."""
+    to_run = actions.filter(pc.equal(actions["action"], "run"))
+    pairs = set(zip(to_run["evaluation"].to_pylist(), to_run["setup_digest"].to_pylist(), strict=True))
+    return tuple(
+        sorted(
+            {
+                plan.setups[pair].setup.label
+                for pair in pairs
+                if any(definition.credentials.env for definition, _ in plan.setups[pair].setup.tools())
+            }
+        )
+    )
+
+
+def dry_run_document(bench: "Bench", request: RunRequest) -> dict[str, object]:
+    """What the request would do and cost, and what difference it could show."""
+    from bench_pipeline.pipeline.comparing import detectable
+
+    document = forecast(bench.store, request.evaluation, request.actions)
+    document["detectable_difference"] = detectable(request.actions)
+    return document
+
+
+def summary(bench: "Bench", request: RunRequest, run_id: str) -> dict[str, object]:
+    """What came of the request's cells: outcomes of all, and what this run did and spent.
+
+    ``not_measured`` counts the selected cells that have no verdict.
+    """
+    verdicts = select(bench.store.tables.read("verdicts"), request.options.selection)
+    ran = select(bench.store.tables.read("run_cells", run_id=run_id), Selection(request.options.selection.evaluations))
+    mine = ran.filter(pc.is_in(ran["identity"], value_set=pc.unique(verdicts["identity"])))
+    actions = _counts(mine["action"])
+    executed = mine.filter(pc.equal(mine["action"], "executed"))
+    cost, known, unknown = total(executed["cost_usd"])
+    outcomes = _counts(verdicts["outcome"])
+    measured = int(pc.sum(pc.equal(verdicts["outcome_class"], "verdict")).as_py() or 0)
+    return {
+        "evaluation": request.evaluation,
+        "cells": verdicts.num_rows,
+        "executed": actions.get("executed", 0),
+        "reused": actions.get("reused", 0),
+        "reverified": actions.get("reverified", 0),
+        "not_attempted": outcomes.get("not_attempted", 0),
+        "outcomes": outcomes,
+        "cost_usd": None if unknown and not known else cost,
+        "cost_known": known,
+        "cost_unknown": unknown,
+        "not_measured": verdicts.num_rows - measured,
+    }
+
+
+def _counts(column: pa.ChunkedArray) -> dict[str, int]:
+    return {str(item["values"]): int(item["counts"]) for item in pc.value_counts(column).to_pylist()}
