@@ -25,7 +25,10 @@ def read_bytes(path: Path, limit: int) -> bytes:
     """A regular file's bytes; DocumentError when it cannot be read or is larger than ``limit`` bytes."""
     with open_regular(path) as stream:
         try:
-            data = stream.read(limit + 1)
+            # Asking for the whole limit would reserve it for every small file.
+            data = stream.read(min(os.fstat(stream.fileno()).st_size, limit) + 1)
+            while len(data) <= limit and (more := stream.read(1 << 16)):
+                data += more
         except OSError as error:
             raise unreadable(path, error) from None
     if len(data) > limit:
