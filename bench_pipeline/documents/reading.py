@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -50,9 +51,13 @@ class Document(Generic[M_co]):
     find_lines: _Lines = field(default=yaml_lines, repr=False, compare=False)
     first_line: int = field(default=1, repr=False, compare=False)
 
+    @cached_property
+    def _lines(self) -> dict[FieldPath, int]:
+        return self.find_lines(self.source)
+
     def line(self, *steps: str | int) -> int | None:
         """The line, from 1, of a field, or of the nearest one above it that the text has."""
-        return _line(self.find_lines(self.source), steps, self.first_line)
+        return _line(self._lines, steps, self.first_line)
 
     def problem(self, steps: FieldPath, message: str) -> Problem:
         """A problem with a field of this document, found by checks that a model alone cannot make."""
