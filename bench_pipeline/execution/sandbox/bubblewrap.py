@@ -1,0 +1,269 @@
+"""The bubblewrap backend: namespaces of its own for every command, started in a few milliseconds.
+
+What belongs here: the arguments of ``bwrap`` and how a command is held at its gate. What does not: watching
+it (``watch``) and choosing a backend (``choose``).
+
+Inside, process 1 is bubblewrap's own reaper. Process 2 is a shell that starts the command at a gate and is
+then stopped from outside, so that the command stays unreaped when it ends and the kernel itself says how
+(docs/decisions/0004-supervisor.md).
+"""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_pipeline.errors import SandboxError
+from bench_pipeline.execution.sandbox.base import (
+    FIXED_ENVIRONMENT,
+    TOOL_FILES,
+    Command,
+    Limits,
+    Place,
+    PlacePaths,
+    ProcessEnd,
+)
+from bench_pipeline.execution.sandbox.census import (
+    Pinned,
+    children,
+    descendants,
+    parent_and_state,
+    running,
+    signal_all,
+)
+from bench_pipeline.execution.sandbox.cgroups import CellGroup, open_group, own_group
+from bench_pipeline.execution.sandbox.processors import pin
+from bench_pipeline.execution.sandbox.watch import Watch, wait_ready
+
+INSIDE = PlacePaths("/workspace", "/home/agent", "/tmp", "/handover", TOOL_FILES)  # noqa: S108 - inside it is private
+_TRIED = "starting a bubblewrap sandbox"
+_REMEDY = "run `bench doctor`; a project that trusts its tools may set sandbox.allow_process: true"
+
+_ISOLATION = (
+    "--unshare-user", "--uid", "1000", "--gid", "1000", "--disable-userns", "--cap-drop", "ALL",
+    "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--die-with-parent", "--new-session", "--hostname", "bench",
+)  # fmt: skip
+_SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+# What run-time systems read of /etc. Run by root the sandbox could read every file of the host that it sees,
+# so keys, accounts and the configuration of the host's own tools stay out.
+_ETC = (
+    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts",
+    "java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "magic", "magic.mime", "mime.types", "os-release", "pki/ca-trust",
+    "pki/java", "pki/tls/certs", "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo",
+)  # fmt: skip
+_SHM_BYTES = 256 << 20
+_ACCOUNTS = Path(__file__).parent / "etc"
+
+# The command reports that it is at its gate, and starts when it has read one line. The shell does not go on
+# to the last line until it is continued, which nothing of ours does.
+GATE = '( echo; read -r gate || exit 125; exec "$@" ); exit $?'
+
+
+def isolation_arguments() -> list[str]:
+    """The arguments that make a sandbox without any folder of a cell."""
+    arguments = [*_ISOLATION, "--ro-bind", "/usr", "/usr"]
+    for name in _SYSTEM_FOLDERS:
+        folder = Path("/", name)
+        if folder.is_symlink():
+            arguments += ["--symlink", str(folder.readlink()), str(folder)]
+        elif folder.is_dir():
+            arguments += ["--ro-bind", str(folder), str(folder)]
+    for name in _ETC:
+        if Path("/etc", name).exists():
+            arguments += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
+    for file in sorted(_ACCOUNTS.iterdir()):
+        arguments += ["--ro-bind", str(file), f"/etc/{file.name}"]
+    arguments += ["--proc", "/proc", "--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
+    return arguments
+
+
+def place_arguments(place: Place) -> list[str]:
+    """The arguments that show a cell its folders and mounts."""
+    bound = [(place.tree, INSIDE.tree, True), (place.home, INSIDE.home, True), (place.tmp, INSIDE.tmp, True)]
+    if place.handover is not None:
+        bound.append((place.handover, str(INSIDE.handover), True))
+    bound += [(mount.host, mount.inside, mount.writable) for mount in place.mounts]
+    arguments: list[str] = []
+    for host, inside, writable in bound:
+        arguments += ["--bind" if writable else "--ro-bind", str(host.absolute()), inside]
+    # Last, because it makes the places where the others were mounted.
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", INSIDE.tree]
+
+
+def environment_arguments(command: Command) -> list[str]:
+    """The arguments that set exactly the fixed variables and those of the command."""
+    variables = {**FIXED_ENVIRONMENT, "HOME": INSIDE.home, "TMPDIR": INSIDE.tmp, **command.env}
+    arguments = ["--clearenv"]
+    for name, value in variables.items():
+        arguments += ["--setenv", name, value]
+    return arguments
+
+
+@dataclass
+class _Held:
+    """A command at its gate in a bubblewrap sandbox; see ``watch.Held``."""
+
+    popen: subprocess.Popen[bytes]
+    main: Pinned
+    init: Pinned
+    shell: int
+    group: CellGroup | None
+    enforced: frozenset[str]
+
+    def processes(self) -> set[int]:
+        """Everything below the sandbox's process 1 but the shell that holds the command."""
+        return descendants(self.init.pid) - {self.shell}
+
+    def left(self) -> int:
+        """How many of them still run, the main one not counted."""
+        return len(running(self.processes() - {self.main.pid}))
+
+    def terminate(self) -> None:
+        """SIGTERM to each of them, those made meanwhile too."""
+        signal_all(self.processes, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process namespace, and with it everything inside."""
+        self.init.send(signal.SIGKILL)
+        try:
+            self.popen.wait(timeout=60)
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(
+                "ending a sandbox", "its processes could not be killed within a minute"
+            ) from error
+        if self.group is not None:
+            self.group.remove()
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel killed for the memory limit."""
+        return self.group is not None and self.group.out_of_memory
+
+
+class Bubblewrap:
+    """Runs commands in bubblewrap sandboxes. Safe to use from several threads at once."""
+
+    name = "bubblewrap"
+    isolates = True
+    notice: str | None = None
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+
+    def policy(self) -> dict[str, Any]:
+        """What of this backend decides a command's result, as JSON values; the same on every machine."""
+        return {
+            "backend": self.name,
+            "policy": 1,
+            "network": "none",
+            "uid": 1000,
+            "paths": [INSIDE.tree, INSIDE.home, INSIDE.tmp],
+            "environment": FIXED_ENVIRONMENT,
+            "shm_bytes": _SHM_BYTES,
+        }
+
+    def view(self, place: Place) -> PlacePaths:
+        """The paths under which a command will see its place."""
+        return PlacePaths(
+            INSIDE.tree,
+            INSIDE.home,
+            INSIDE.tmp,
+            INSIDE.handover if place.handover is not None else None,
+            TOOL_FILES if place.mounts else None,
+        )
+
+    def run(
+        self,
+        command: Command,
+        place: Place,
+        limits: Limits,
+        *,
+        stdout: Path,
+        stderr: Path,
+        cancel: threading.Event | None = None,
+    ) -> ProcessEnd:
+        """Run a command to its end; see ``base.Sandbox``."""
+        held = self._hold(command, place, limits)
+        with held.main, held.init, held.popen:
+            folders = tuple(f for f in (place.tree, place.home, place.tmp, place.handover) if f is not None)
+            watch = Watch(held, command, limits, outputs=(stdout, stderr), folders=folders, cancel=cancel)
+            return watch.run()
+
+    def _hold(self, command: Command, place: Place, limits: Limits) -> _Held:
+        """Start a sandbox up to the gate of its command, and put the limits on."""
+        popen, status = self._start(command, place)
+        try:
+            with os.fdopen(status, "rb") as facts:
+                wait_ready(popen, _TRIED, _REMEDY)
+                init = int(json.loads(facts.readline())["child-pid"])
+            shell = children(init)[0]
+            main = children(shell)[0]
+            _freeze(shell)
+            return _Held(popen, Pinned(main), Pinned(init), shell, *_limit(limits, init, shell, main))
+        except BaseException:
+            popen.kill()
+            popen.communicate()
+            raise
+
+    def _start(self, command: Command, place: Place) -> tuple[subprocess.Popen[bytes], int]:
+        status_read, status_write = os.pipe()
+        # In a file and not on the command line, which every user of the host and the sandbox itself can read.
+        words = os.memfd_create("bench-arguments")
+        try:
+            arguments = [
+                *isolation_arguments(), *place_arguments(place), *environment_arguments(command),
+                "--json-status-fd", str(status_write),
+            ]  # fmt: skip
+            if any("\0" in word for word in arguments):
+                raise ValueError("a path or variable holds a NUL character")  # noqa: TRY301 - handled like Popen's own
+            os.write(words, b"".join(os.fsencode(word) + b"\0" for word in arguments))
+            os.lseek(words, 0, os.SEEK_SET)
+            popen = subprocess.Popen(
+                [self._program, "--args", str(words), "--", "/bin/sh", "-c", GATE, "sh", *command.argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env={},
+                pass_fds=(words, status_write),
+                umask=0o022,
+            )
+        except (OSError, ValueError) as error:
+            os.close(status_read)
+            raise SandboxError(_TRIED, str(error), _REMEDY) from error
+        finally:
+            os.close(words)
+            os.close(status_write)
+        return popen, status_read
+
+
+def _freeze(pid: int) -> None:
+    """Stop a process, and return when it has stopped: until then it could reap the command."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while (found := parent_and_state(pid)) is not None and found[1] not in {"T", "t"}:
+        if time.monotonic() > deadline:
+            raise SandboxError(_TRIED, "the process that holds the command did not stop", _REMEDY)
+        time.sleep(0.0001)
+
+
+def _limit(limits: Limits, init: int, shell: int, main: int) -> tuple[CellGroup | None, frozenset[str]]:
+    resource.prlimit(main, resource.RLIMIT_CORE, (0, 0))
+    group = open_group(limits, own_group())
+    enforced: frozenset[str] = frozenset()
+    if group is not None:
+        for pid in (init, shell, main):
+            group.add(pid)
+        enforced = group.enforced
+    if "cpus" not in enforced:
+        pin(main, limits.cpus)
+        if limits.cpus is None or limits.cpus >= len(os.sched_getaffinity(0)):
+            enforced |= {"cpus"}
+    return group, enforced
