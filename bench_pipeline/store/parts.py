@@ -1,0 +1,316 @@
+"""Append-only rows in immutable Parquet parts: what verdicts and candidates have in common.
+
+What belongs here: appending, merging, and finding the rows of many keys. What does not: which of a key's rows
+counts (``verdicts``, ``candidates``).
+
+Parts are named ``<sequence>-<level>-<token>.parquet``. An append makes a part of level 0; sixteen parts of
+one level are merged into one of the next, so that reading stays fast however rows came in. A merge puts the
+new part in place before it removes the old ones: a crash in between leaves rows twice, and readers count a
+row once by its key and sequence.
+"""
+
+import secrets
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench_pipeline.errors import CorruptPartError, StoreError
+from bench_pipeline.store import parquet, scan
+from bench_pipeline.store.files import FileInfo, Files
+from bench_pipeline.store.locks import LockHeldError, Locks
+from bench_pipeline.store.quarantine import Quarantine
+from bench_pipeline.store.schemas import Layout
+
+# Sixteen keeps an append cheap (each row is rewritten at most four times) and a listing short.
+_FAN_IN: Final = 16
+_TOP_LEVEL: Final = 4
+# The level of what ``compact`` wrote: left alone by merges.
+_COMPACT: Final = 9
+# A merge holds its rows in memory, several times their size in the file.
+MERGE_BYTES: Final = 64 << 20
+# Above this a part is scanned by DuckDB, which streams; below, reading it whole is faster than opening it
+# twice.
+_LARGE: Final = 8 << 20
+# Small parts that are matched at once; bounds memory.
+_BATCH_BYTES: Final = 32 << 20
+_READERS: Final = 4
+# A reader starts over when a merge removed a part under it. Each time the merge has made progress.
+_RESTARTS: Final = 100
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a set of parts needs from its store."""
+
+    files: Files
+    locks: Locks
+    quarantine: Quarantine
+    read_only: bool
+
+
+class _ChangedUnderwayError(Exception):
+    """A part went away while it was read: merged, forgotten or put aside by another process."""
+
+
+class PartLog:
+    """The parts of one layout in one folder, with rows found by the 32-byte column ``key``."""
+
+    def __init__(self, surroundings: Surroundings, folder: str, layout: Layout, key: str) -> None:
+        self._around = surroundings
+        self.files = surroundings.files
+        self.folder = folder
+        self.layout = layout
+        self.key = key
+        self._appends = 0
+        self._appending = threading.Lock()
+
+    @property
+    def lock_name(self) -> str:
+        """The lock under which parts are replaced by other parts."""
+        return f"parts-{self.folder}"
+
+    def parts(self) -> list[FileInfo]:
+        """The parts by name, which is the order of their first rows; known corrupt ones are left out."""
+        bad = self._around.quarantine.paths
+        found = self.files.list(self.folder)
+        return [info for info in found if info.path.endswith(".parquet") and info.path not in bad]
+
+    def append(self, rows: pa.Table) -> None:
+        """Store rows for good: they are on the disk when this returns.
+
+        ``rows`` has the layout's columns; ``sequence`` is set here, absent nullable columns become null.
+        Raises StoreError naming every fault of the rows, and when they cannot be written.
+        """
+        self._refuse_read_only()
+        rows = parquet.check_rows(
+            self._with_own_columns(rows), self.layout.schema, (), f"rows to {self.folder}"
+        )
+        if rows.num_rows == 0:
+            return
+        self._put(rows, level=0)
+        with self._appending:
+            self._appends += 1
+            due = self._appends % _FAN_IN == 1
+        if due:
+            # The rows are stored. A merge that cannot be done now is done later, or by ``compact``.
+            with suppress(StoreError):
+                self._merge_levels()
+
+    def find(self, keys: Sequence[bytes] | pa.Array | pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
+        """Every stored row of the given keys, once, in no particular order.
+
+        The result has ``columns`` and ``sequence``, and first ``position``: the index of the row's key in
+        ``keys`` (of its first occurrence there).
+        """
+        wanted = _key_array(keys)
+        names = list(dict.fromkeys([*columns, "sequence"]))
+        for _ in range(_RESTARTS):
+            try:
+                return _once(self._find(wanted, names))
+            except _ChangedUnderwayError:
+                continue
+        raise StoreError(
+            f"reading {self.folder}", "its parts kept changing", "wait for the other process and try again"
+        )
+
+    def read(self, info: FileInfo) -> pa.Table | None:
+        """The rows of a part; None when it went away or was corrupt and has been put aside."""
+        try:
+            return self._read(info.path)
+        except _ChangedUnderwayError:
+            return None
+
+    def replace(self, old: Sequence[FileInfo], rows: pa.Table, *, level: int = _COMPACT) -> None:
+        """Put ``rows``, sorted by key, in place of ``old``; the caller holds the lock."""
+        if rows.num_rows:
+            self._put(rows.sort_by([(self.key, "ascending"), ("sequence", "ascending")]), level=level)
+        for info in old:
+            self.files.delete(info.path)
+
+    def compact(self) -> tuple[int, int]:
+        """Merge small parts into sorted ones; how many there were and are. The caller holds the lock."""
+        before = self.parts()
+        for group in _groups([info for info in before if info.size < MERGE_BYTES // 2], MERGE_BYTES):
+            if len(group) > 1 or _level(group[0].path) != _COMPACT:
+                self._merge(group, _COMPACT)
+        return len(before), len(self.parts())
+
+    def _find(self, wanted: pa.Array, names: list[str]) -> pa.Table:
+        empty = pa.schema(
+            [pa.field("position", pa.int32()), *(self.layout.schema.field(name) for name in names)]
+        )
+        found = [empty.empty_table()]
+        large, small = self._sort_out(self.parts())
+        for group in _groups(small, _BATCH_BYTES):
+            tables = [table for table in self._read_many(group) if table is not None]
+            if tables:
+                found.append(_matching(pa.concat_tables(tables), self.key, wanted, names))
+        if large:
+            found.append(self._scan(large, wanted, names))
+        return pa.concat_tables([table.cast(empty) for table in found])
+
+    def _sort_out(self, parts: list[FileInfo]) -> tuple[list[Path], list[FileInfo]]:
+        """Local parts that DuckDB can stream (large, of the current version), and those to be read whole."""
+        large: list[Path] = []
+        small: list[FileInfo] = []
+        for info in parts:
+            place = self.files.local(info.path) if info.size > _LARGE else None
+            if place is not None and self._is_current(place):
+                large.append(place)
+            else:
+                small.append(info)
+        return large, small
+
+    def _is_current(self, place: Path) -> bool:
+        """Whether the footer says so; anything odd is settled by reading the part whole."""
+        try:
+            name, version, _ = parquet.stamp(pq.read_schema(place).metadata)
+        except FileNotFoundError as error:
+            raise _ChangedUnderwayError from error
+        except (pa.ArrowException, OSError, ValueError):
+            return False
+        return (name, version) == (self.layout.name, self.layout.version)
+
+    def _scan(self, large: list[Path], wanted: pa.Array, names: list[str]) -> pa.Table:
+        try:
+            return scan.matching(large, self.key, wanted, names)
+        except scan.ScanError as error:
+            # DuckDB does not tell a broken disk from a broken part. Reading each part whole does.
+            known = {info.path for info in self.parts()}
+            for place in large:
+                path = f"{self.folder}/{place.name}"
+                if path not in known:
+                    raise _ChangedUnderwayError from error
+                if self._read(path) is None:
+                    raise _ChangedUnderwayError from error
+            remedy = "every part is whole; check memory, open files and the temporary folder, and try again"
+            raise StoreError(f"reading {self.folder}", str(error), remedy) from error
+
+    def _read_many(self, infos: Sequence[FileInfo]) -> Iterator[pa.Table | None]:
+        if len(infos) == 1:
+            yield self._read(infos[0].path)
+            return
+        with ThreadPoolExecutor(_READERS) as pool:
+            yield from pool.map(self._read, [info.path for info in infos])
+
+    def _read(self, path: str) -> pa.Table | None:
+        try:
+            data = self.files.read(path)
+        except FileNotFoundError as error:
+            raise _ChangedUnderwayError from error
+        try:
+            return parquet.decode(data, self.layout, path)[0]
+        except CorruptPartError as error:
+            self._around.quarantine.put(path, error, data)
+            return None
+
+    def _put(self, rows: pa.Table, *, level: int) -> None:
+        first = pc.min(rows["sequence"]).as_py()
+        name = f"{first:020d}-{level}-{secrets.token_hex(6)}.parquet"
+        compact = level > 0
+        data = parquet.encode(
+            rows, self.layout, compact=compact, sorted_by=(self.key, "sequence") if compact else ()
+        )
+        self.files.write(f"{self.folder}/{name}", data)
+
+    def _with_own_columns(self, rows: pa.Table) -> pa.Table:
+        if "sequence" in rows.schema.names:
+            rows = rows.drop_columns(["sequence"])
+        rows = rows.append_column("sequence", pa.array(_clock.take(rows.num_rows), pa.int64()))
+        for field in self.layout.schema:
+            if field.nullable and field.name not in rows.schema.names:
+                rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+        return rows
+
+    def _merge_levels(self) -> None:
+        by_level: dict[int, list[FileInfo]] = defaultdict(list)
+        for info in self.parts():
+            by_level[_level(info.path)].append(info)
+        if all(len(by_level[level]) < _FAN_IN for level in range(_TOP_LEVEL)):
+            return
+        with suppress(LockHeldError), self._around.locks.hold(self.lock_name, wait_s=0):
+            for level in range(_TOP_LEVEL):
+                group = by_level[level]
+                if len(group) >= _FAN_IN and sum(info.size for info in group) <= MERGE_BYTES:
+                    self._merge(group, level + 1)
+
+    def _merge(self, group: Sequence[FileInfo], level: int) -> None:
+        read = [(info, table) for info in group if (table := self.read(info)) is not None]
+        if read:
+            rows = _once(pa.concat_tables([table for _, table in read]), self.key)
+            self.replace([info for info, _ in read], rows, level=level)
+
+    def _refuse_read_only(self) -> None:
+        if self._around.read_only:
+            raise StoreError(f"writing {self.folder}", "the store was opened to read only")
+
+
+class _Clock:
+    """Sequence numbers: nanoseconds since 1970, never the same twice in a process."""
+
+    def __init__(self, now: Callable[[], int] = time.time_ns) -> None:
+        self._now = now
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> range:
+        with self._lock:
+            first = max(self._now(), self._last + 1)
+            self._last = first + count - 1
+        return range(first, first + count)
+
+
+_clock = _Clock()
+
+
+def _once(rows: pa.Table, key: str = "position") -> pa.Table:
+    """Each row once: a crash in the middle of a merge leaves rows in two parts."""
+    if rows.num_rows < 2:
+        return rows
+    indexed = rows.select([key, "sequence"]).append_column("row", pa.array(np.arange(rows.num_rows)))
+    first = indexed.group_by([key, "sequence"], use_threads=False).aggregate([("row", "min")])["row_min"]
+    return rows if len(first) == rows.num_rows else rows.take(first)
+
+
+def _matching(rows: pa.Table, key: str, wanted: pa.Array, names: list[str]) -> pa.Table:
+    positions = pc.index_in(rows[key], value_set=wanted)
+    hits = pc.is_valid(positions)
+    return rows.select(names).add_column(0, "position", positions).filter(hits)
+
+
+def _key_array(keys: Sequence[bytes] | pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    if isinstance(keys, pa.Array):
+        return keys if keys.type == pa.binary(32) else keys.cast(pa.binary(32))
+    return pa.array(keys, pa.binary(32))
+
+
+def _groups(infos: Sequence[FileInfo], limit: int) -> Iterator[list[FileInfo]]:
+    """Neighbours of at most ``limit`` bytes together; a larger one is a group of its own."""
+    group: list[FileInfo] = []
+    size = 0
+    for info in infos:
+        if group and size + info.size > limit:
+            yield group
+            group, size = [], 0
+        group.append(info)
+        size += info.size
+    if group:
+        yield group
+
+
+def _level(path: str) -> int:
+    level = path.rpartition("/")[2].split("-")[1:2]
+    return int(level[0]) if level and level[0].isdecimal() else 0
