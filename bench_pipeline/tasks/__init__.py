@@ -23,7 +23,7 @@ from bench_pipeline.tasks.task import (
     touched_by_reference,
     verify_components,
 )
-from bench_pipeline.tasks.trees import Dropped
+from bench_pipeline.tasks.trees import Dropped, copy_tree, tree_digest
 from bench_pipeline.tasks.validation import stale, validation_fingerprint, write_validation
 
 __all__ = [
@@ -43,10 +43,12 @@ __all__ = [
     "TaskVerify",
     "Tier",
     "brought_by_tests",
+    "copy_tree",
     "load_tasks",
     "stale",
     "task_components",
     "touched_by_reference",
+    "tree_digest",
     "validation_fingerprint",
     "verify_components",
     "write_validation",

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -173,24 +173,33 @@ class Repository:
             raise NotFoundError(tried, "the repository has no such commit") from error
         return found.decode().strip()
 
-    def files(self, commit: str) -> Iterator[TreeFile | Dropped]:
-        """Every file and link of a commit's tree with its content; submodules come as Dropped."""
+    def files(self, commit: str, only: Collection[str] | None = None) -> Iterator[TreeFile | Dropped]:
+        """The files and links of a commit's tree with their contents; submodules come as Dropped.
+
+        ``only`` names the paths to take; None takes them all.
+        """
         listing = self.run(["ls-tree", "-r", "-z", "--full-tree", commit])
         wanted: list[tuple[str, str, str]] = []
         for record in listing.split(b"\0")[:-1]:
             facts, _, raw = record.partition(b"\t")
             mode, _, name = facts.decode().split(" ")
             path = os.fsdecode(raw)
+            if only is not None and path not in only:
+                continue
             if mode == "160000":
                 yield Dropped(path, "a submodule")
             else:
                 wanted.append((path, mode if mode in {EXECUTABLE, LINK} else PLAIN, name))
-        contents = self.blobs(name for _, _, name in wanted)
+        contents = self.contents(name for _, _, name in wanted)
         for (path, mode, _), content in zip(wanted, contents, strict=True):
             yield TreeFile(path, mode, content)
 
-    def blobs(self, names: Iterator[str]) -> Iterator[bytes]:
-        """The contents of blobs in the order of their ids, one at a time."""
+    def contents(self, names: Iterable[str], kind: str = "blob") -> Iterator[bytes]:
+        """The contents of objects of one kind in the order of their ids, one at a time.
+
+        Raises:
+            GitError: an object is not there or of another kind.
+        """
         with tempfile.TemporaryFile() as requests, tempfile.TemporaryFile() as errors:
             requests.writelines(f"{name}\n".encode() for name in names)
             requests.seek(0)
@@ -204,17 +213,18 @@ class Repository:
             )
             assert process.stdout is not None
             try:
-                yield from _batch_contents(process.stdout)
+                yield from _batch_contents(process.stdout, kind.encode())
             finally:
                 process.stdout.close()
                 process.wait()
 
 
-def _batch_contents(stream: IO[bytes]) -> Iterator[bytes]:
+def _batch_contents(stream: IO[bytes], kind: bytes) -> Iterator[bytes]:
     while header := stream.readline():
         words = header.split()
-        if len(words) != 3 or words[1] != b"blob":
-            raise GitError("reading a commit's files", f"an object is not there: {header.decode().strip()}")
+        if len(words) != 3 or words[1] != kind:
+            said = header.decode("utf-8", "replace").strip()
+            raise GitError("reading objects of a repository", f"one is not there or of another kind: {said}")
         content = stream.read(int(words[2]))
         stream.read(1)
         yield content
@@ -242,10 +252,13 @@ class CloneCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def repository(self, remote: str, commit: str | None, *, beside: Path) -> Repository:
+    def repository(
+        self, remote: str, commit: str | None, *, beside: Path, fetch_from: str | None = None
+    ) -> Repository:
         """A repository that holds ``commit``, fetched when it is not there; without one, the whole history.
 
-        A remote that is a local path (relative ones are relative to ``beside``) is read where it is.
+        A remote that is a local path (relative ones are relative to ``beside``) is read where it is. Any
+        other is fetched from ``fetch_from`` when that is given, and known by ``remote`` all the same.
 
         Raises:
             GitError: the remote could not be fetched.
@@ -257,7 +270,8 @@ class CloneCache:
             if commit is not None:
                 repository.commit(commit)
             return repository
-        if remote.startswith("-"):
+        source = fetch_from or remote
+        if source.startswith("-"):
             raise NotFoundError(f"opening the repository {remote}", "a remote does not start with '-'")
         name = hashlib.sha256(remote.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -266,9 +280,9 @@ class CloneCache:
             if not (clone.git_dir / "HEAD").exists():
                 run_git(["init", "--quiet", "--bare", "--template=", clone.git_dir], cwd=self._folder)
             if commit is None:
-                self._fetch_all(clone, remote)
+                self._fetch_all(clone, source)
             elif not _holds(clone, commit):
-                self._fetch_commit(clone, remote, commit)
+                self._fetch_commit(clone, source, commit)
         return clone
 
     def _fetch_commit(self, clone: Repository, remote: str, commit: str) -> None:

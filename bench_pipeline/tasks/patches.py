@@ -24,7 +24,7 @@ from bench_pipeline.tasks.trees import EXECUTABLE, LINK, PLAIN, TreeFile, TreeWr
 
 MAX_PATCH_BYTES = 64 * 1024 * 1024
 MAX_RESULT_BYTES = 512 * 1024 * 1024  # a compressed binary patch can claim to grow a thousandfold
-_SUBMODULE = "160000"
+SUBMODULE = "160000"
 _MODES = {PLAIN, EXECUTABLE, LINK}
 _TRIED = "applying a patch"
 
@@ -264,7 +264,7 @@ def apply_patch(folder: Path, patch: bytes) -> PatchedTree:
 def _load(folder: Path, touched: tuple[TouchedFile, ...]) -> dict[str, TreeFile]:
     found: dict[str, TreeFile] = {}
     for part in touched:
-        if _SUBMODULE in {part.old_mode, part.new_mode}:
+        if SUBMODULE in {part.old_mode, part.new_mode}:
             raise PatchError(_TRIED, f"{part.paths[0]} is a submodule")
         for path in part.paths:
             problem = path_problem(path)
@@ -330,7 +330,7 @@ def _index_files(git_dir: Path, cwd: Path) -> dict[str, TreeFile]:
     ).split()
     if sum(int(size) for size in sizes if size.isdigit()) > MAX_RESULT_BYTES:
         raise PatchError(_TRIED, f"its files would be larger than {MAX_RESULT_BYTES >> 20} MiB")
-    contents = Repository(git_dir).blobs(name for _, _, name in entries)
+    contents = Repository(git_dir).contents(name for _, _, name in entries)
     return {
         path: TreeFile(path, mode, content)
         for (path, mode, _), content in zip(entries, contents, strict=True)

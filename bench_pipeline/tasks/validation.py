@@ -4,9 +4,7 @@ What belongs here: the fingerprint of all that a validation depends on, and the 
 ``task.yaml``. What does not: running the check (``pipeline.validating``).
 """
 
-import os
 import re
-import tempfile
 from datetime import UTC
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from bench_pipeline.identity import digest, digest_bytes
 from bench_pipeline.tasks.documents import TaskDocument
 from bench_pipeline.tasks.task import DirectorySource, Task, TaskValidation
 from bench_pipeline.tasks.trees import tree_digest
+from bench_pipeline.tasks.writing import quoted, replace_file
 
 # Enough that no two states of one task share a fingerprint by chance; short enough to read a diff of it.
 _DIGITS = 16
@@ -88,7 +87,7 @@ def write_validation(path: Path, validation: TaskValidation) -> None:
             "its text does not have validation as a block of its own at the left margin",
             "write the document in block style, or remove the validation from it",
         )
-    _replace(path, after)
+    replace_file(path, after)
 
 
 def _without_validation(data: bytes, path: Path) -> object:
@@ -134,48 +133,15 @@ def _block(validation: TaskValidation) -> str:
     moment = validation.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     lines = [
         "validation:",
-        f"  at: {_quoted(moment)}",
-        f"  fingerprint: {_quoted(validation.fingerprint)}",
+        f"  at: {quoted(moment)}",
+        f"  fingerprint: {quoted(validation.fingerprint)}",
         f"  base_failed: {_boolean(validation.base_failed)}",
         f"  reference_passed: {_boolean(validation.reference_passed)}",
         f"  seconds: {validation.seconds:.3f}",
     ]
-    tests = [f"    - {_quoted(test)}" for test in validation.tests]
+    tests = [f"    - {quoted(test)}" for test in validation.tests]
     return "\n".join([*lines, *(["  tests:", *tests] if tests else ["  tests: []"])])
 
 
 def _boolean(value: bool) -> str:
     return "true" if value else "false"
-
-
-_ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]')
-
-
-def _quoted(text: str) -> str:
-    """A YAML double-quoted scalar on one line."""
-    return '"' + _ESCAPED.sub(_escape, text) + '"'
-
-
-def _escape(match: re.Match[str]) -> str:
-    character = match[0]
-    return "\\" + character if character in '"\\' else f"\\u{ord(character):04x}"
-
-
-def _replace(path: Path, data: bytes) -> None:
-    folder = path.parent
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".task-", delete=False) as file:
-        temporary = Path(file.name)
-        try:
-            file.write(data)
-            file.flush()
-            temporary.chmod(path.stat().st_mode & 0o7777)
-            os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

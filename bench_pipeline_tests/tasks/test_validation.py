@@ -179,8 +179,7 @@ def test_windows_line_ends_stay(project: Path) -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        "{apiVersion: bench.ber.run/v1alpha1, kind: Task, source: {directory: base}, "
-        "verify: {command: make}}\n",
+        "{apiVersion: bench.ber.run/v1alpha1, kind: Task, source: {directory: base}, verify: {command: m}}\n",
         DOCUMENT + '"validation":' + OLD.partition(":")[2],
         DOCUMENT + "...\n",
     ],
