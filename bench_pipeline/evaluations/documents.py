@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from bench_pipeline.documents import Duration, Int, Name, StrictModel, TextList, TextOrList
+from bench_pipeline.registry.documents import FILLED
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _WRITTEN = WithJsonSchema({"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]})
@@ -19,8 +20,8 @@ def _as_list(value: object) -> object:
 
 
 # One name or a list of them; an empty tuple stands for a field that is not there.
-Names = Annotated[tuple[Name, ...], Field(min_length=1), BeforeValidator(_as_list), _WRITTEN]
-Values = Annotated[TextOrList, Field(min_length=1), _WRITTEN]
+Names = Annotated[tuple[Name, ...], FILLED, BeforeValidator(_as_list), _WRITTEN]
+Values = Annotated[TextOrList, FILLED, _WRITTEN]
 
 
 class StepChoice(StrictModel):
@@ -48,4 +49,4 @@ class EvaluationDocument(StrictModel):
     """A file of kind Evaluation: the setups to compare, and how often each tries every task."""
 
     attempts: Annotated[Int, Field(ge=1)] | None = None
-    tools: Annotated[tuple[Block, ...], Field(min_length=1)]
+    tools: Annotated[tuple[Block, ...], FILLED]

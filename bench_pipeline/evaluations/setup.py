@@ -13,9 +13,9 @@ from bench_pipeline.registry import Definition, Effect, ToolDefinition
 
 @dataclass(frozen=True)
 class StepSetup:
-    """One use of a tool: a step of a workflow, or another setup as a whole (without name or prompt).
+    """One use of a tool: a step of a workflow, or another setup as a whole (without name, prompt).
 
-    ``options`` holds every option of the tool, defaults included, sorted by name. ``timeout_s`` is in seconds.
+    ``options`` has every option of the tool, defaults included, sorted by name; ``timeout_s`` is in seconds.
     """
 
     name: str

@@ -70,9 +70,7 @@ def _invoke_problems(invoke: Invoke, *, has_files: bool) -> Iterator[Found]:
     if options and (len(options) > 1 or invoke.command.count(OPTIONS_ELEMENT) != 1):
         yield options[0], "{options} may stand once, as an element of its own: arguments are put in its place"
     for field, text in texts:
-        if text == OPTIONS_ELEMENT:
-            continue
-        yield from _placeholder_problems(field, text, COMMAND_PLACEHOLDERS)
+        yield from _placeholder_problems(field, text, (*COMMAND_PLACEHOLDERS, "options"))
         if "files" in placeholders([text]) and not has_files:
             yield (
                 field,

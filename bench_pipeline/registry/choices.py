@@ -15,7 +15,7 @@ def model_problem(tool: ToolDefinition, model: str, file: str) -> str | None:
         return None
     if tool.invoke.replay is not None:
         file = tool.invoke.replay.replace("{model}", model)
-    if not tool.models:
+    elif not tool.models:
         return f"{tool.name} has no models, so none may be named; {file} would add {describe(model)}"
     known = one_of(model, tool.models, f"models of {tool.name}")
     return f"{describe(model)} is not a model of {tool.name}; {known}; {file} would add it"

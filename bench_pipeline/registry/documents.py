@@ -6,7 +6,8 @@ what a tool means to an evaluation (``evaluations``).
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from bench_pipeline.documents import (
     Bool,
@@ -21,6 +22,15 @@ from bench_pipeline.documents import (
 )
 from bench_pipeline.registry.names import EnvironmentName, Host, SafeName
 
+
+def _filled(value: object) -> object:
+    if value in ([], ()):
+        raise PydanticCustomError("filled", "expected at least one entry, found an empty list")
+    return value
+
+
+# Not pydantic's min_length: that counts the entries that are right, and tells of one that is wrong twice.
+FILLED = BeforeValidator(_filled)
 Rate = Annotated[Float, Field(ge=0)]
 Names = tuple[Name, ...]
 
@@ -47,14 +57,14 @@ class Invoke(StrictModel):
     command: TextList = ()
     stdin: Literal["prompt", "none"] = "none"
     env: dict[EnvironmentName, Text] = Field(default_factory=dict)
-    success_exit_codes: Annotated[tuple[Annotated[Int, Field(ge=0, le=255)], ...], Field(min_length=1)] = (0,)
+    success_exit_codes: Annotated[tuple[Annotated[Int, Field(ge=0, le=255)], ...], FILLED] = (0,)
     replay: RelativePath | None = None
 
 
 class VersionProbe(StrictModel):
     """The command that prints a tool's version; ``pattern`` finds it (its first group, else the match)."""
 
-    command: Annotated[TextList, Field(min_length=1)]
+    command: Annotated[TextList, FILLED]
     pattern: Text | None = None
 
 
@@ -148,7 +158,7 @@ class WorkflowDocument(StrictModel):
     tool: SafeName | None = None
     type: Literal["workflow"]
     description: Text | None = None
-    steps: Annotated[tuple[WorkflowStep, ...], Field(min_length=1)]
+    steps: Annotated[tuple[WorkflowStep, ...], FILLED]
 
 
 class Rates(StrictModel):

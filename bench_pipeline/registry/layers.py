@@ -187,11 +187,12 @@ def with_replayed_models(tool: ToolDefinition, project_root: Path) -> tuple[Tool
         matches = name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
         if not matches or name.startswith(".") or not path.is_file():
             continue
-        model = name[len(before) : len(name) - len(after)]
         try:
-            found[as_name(model)] = ToolModel(id=model)
+            model = as_name(name[len(before) : len(name) - len(after)])
         except ValueError as error:
             problems.append(Problem(str(path), None, "", f"the file's name is a model's, and {error}"))
+        else:
+            found[model] = ToolModel(id=model)
     return replace(tool, models={**found, **tool.models}), problems
 
 

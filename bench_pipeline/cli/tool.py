@@ -1,0 +1,78 @@
+"""``bench tool``: list tools and workflows, and show what one of them is after every layer had its say."""
+
+import json
+
+import click
+
+from bench_pipeline.cli.output import (
+    emit_json,
+    emit_rows,
+    format_options,
+    plain_text,
+    project_option,
+    project_root,
+    show,
+)
+
+
+@click.group()
+def tool() -> None:
+    """List and show tools."""
+
+
+@tool.command(name="list", epilog="\b\nbench tool list\nbench tool list --json")
+@project_option
+@format_options
+def list_(project_dir: str | None, as_json: bool, plain: bool) -> None:
+    """List every tool and workflow that evaluations may name."""
+    from bench_pipeline.pipeline.authoring import list_tool_rows
+    from bench_pipeline.pipeline.bench import Bench
+
+    rows = list_tool_rows(Bench(project_root(project_dir)))
+    if as_json:
+        emit_json(rows)
+        return
+    emit_rows(rows, ["tool", "kind", "models", "options", "steps", "origins"], plain=plain, title="Tools")
+
+
+@tool.command(name="show", epilog="\b\nbench tool show claude-code\nbench tool show claude-code --json")
+@click.argument("name")
+@project_option
+@format_options
+def show_(name: str, project_dir: str | None, as_json: bool, plain: bool) -> None:
+    """Show the effective definition of the tool NAME: its origins, models, efforts and options."""
+    from bench_pipeline.pipeline.authoring import tool_document
+    from bench_pipeline.pipeline.bench import Bench
+
+    document = tool_document(Bench(project_root(project_dir)), name)
+    if as_json:
+        emit_json(document)
+        return
+    rows = [
+        {"field": field, "value": value if isinstance(value, str) else _compact(value)}
+        for field, value in _flat(document).items()
+    ]
+    if plain:
+        emit_rows(rows, ["field", "value"], plain=True)
+        return
+    for row in rows:
+        click.echo(f"{plain_text(row['field'])}: {plain_text(row['value'])}")
+
+
+def _flat(document: dict[str, object]) -> dict[str, object]:
+    """Models, options and steps on lines of their own."""
+    flat: dict[str, object] = {}
+    for name, value in document.items():
+        if name in {"models", "options"} and isinstance(value, dict) and value:
+            flat |= {f"{name}.{key}": item for key, item in value.items()}
+        elif name == "steps" and isinstance(value, list):
+            flat |= {f"steps.{item['name']}": item for item in value}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _compact(value: object) -> str:
+    if value is None or value in ([], {}):
+        return show(None)
+    return json.dumps(value, ensure_ascii=False)
