@@ -76,7 +76,7 @@ def test_the_order_of_the_input_changes_no_bit(
     mixed = list(rows)
     shuffler.shuffle(mixed)
     assert mean([v for v, _ in rows]) == mean([v for v, _ in mixed])
-    assert clustered_se(*zip(*rows, strict=True)) == clustered_se(*zip(*mixed, strict=True))  # type: ignore[arg-type]
+    assert clustered_se(*zip(*rows, strict=True)) == clustered_se(*zip(*mixed, strict=True))
 
 
 def test_a_t_interval_needs_an_error_freedom_and_variance() -> None:
