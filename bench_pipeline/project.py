@@ -311,7 +311,8 @@ def find_project(start: Path | None = None) -> Project:
 
 def _config_at(folder: Path) -> Path | None:
     return next(
-        (path for path in (folder / CONFIG_NAME, folder / NESTED / CONFIG_NAME) if _is_project(path)), None
+        (path for path in (folder / CONFIG_NAME, folder / NESTED / CONFIG_NAME) if is_project_file(path)),
+        None,
     )
 
 
@@ -319,7 +320,8 @@ def _config_at(folder: Path) -> Path | None:
 _OURS = re.compile(rb"^[\"']?kind[\"']?\s*:\s*[\"']?Project\b", re.MULTILINE)
 
 
-def _is_project(path: Path) -> bool:
+def is_project_file(path: Path) -> bool:
+    """Whether a file is a project's configuration, right or wrong, rather than another program's."""
     try:
         with path.open("rb") as stream:
             return _OURS.search(stream.read(1 << 20)) is not None

@@ -148,23 +148,24 @@ def _as_list(value: object) -> object:
     return value
 
 
-_WRITTEN = WithJsonSchema({"type": ["string", "number", "boolean"]})
+# An editor takes a plain 1.10 or no for a number or a boolean; here both are text.
+_SCALAR = {"type": ["string", "number", "boolean"]}
+_WRITTEN = WithJsonSchema(_SCALAR)
+
+
+def _text_schema(pattern: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": f"^({pattern})$", "examples": [example]})
+
 
 Text = Annotated[str, BeforeValidator(as_text), _WRITTEN]
 Name = Annotated[str, BeforeValidator(as_name), _WRITTEN]
 Int = Annotated[int, BeforeValidator(as_int)]
 Float = Annotated[float, BeforeValidator(as_float)]
 Bool = Annotated[bool, BeforeValidator(as_bool)]
-Duration = Annotated[
-    float,
-    BeforeValidator(as_duration),
-    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
-]
-Size = Annotated[
-    int, BeforeValidator(as_size), WithJsonSchema({"type": "string", "pattern": f"^{_SIZE.pattern}$"})
-]
+Duration = Annotated[float, BeforeValidator(as_duration), _text_schema(_DURATION.pattern, "20m")]
+Size = Annotated[int, BeforeValidator(as_size), _text_schema(_SIZE.pattern, "4GiB")]
 Commit = Annotated[
-    str, BeforeValidator(as_commit), WithJsonSchema({"type": "string", "pattern": f"^{_COMMIT.pattern}$"})
+    str, BeforeValidator(as_commit), _text_schema(_COMMIT.pattern, "0123456789abcdef" * 2 + "01234567")
 ]
 RelativePath = Annotated[
     str, BeforeValidator(as_relative_path), WithJsonSchema({"type": "string", "minLength": 1})
@@ -173,14 +174,7 @@ TextList = tuple[Text, ...]
 TextOrList = Annotated[
     tuple[Text, ...],
     BeforeValidator(_as_list),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": ["string", "number", "boolean"]},
-                {"type": "array", "items": {"type": ["string", "number", "boolean"]}},
-            ]
-        }
-    ),
+    WithJsonSchema({"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]}),
 ]
 
 

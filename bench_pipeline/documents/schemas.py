@@ -9,7 +9,7 @@ from bench_pipeline.documents.reading import API_VERSION
 
 def json_schema(model: type[BaseModel], kind: str) -> dict[str, Any]:
     """The JSON Schema of a document: ``apiVersion`` and ``kind``, both required, and the model's fields."""
-    schema = _with_bounds(model.model_json_schema(by_alias=True, mode="validation"))
+    schema = _tidy(model.model_json_schema(by_alias=True, mode="validation"))
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -24,10 +24,15 @@ def json_schema(model: type[BaseModel], kind: str) -> dict[str, Any]:
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 
 
-def _with_bounds(schema: Any) -> Any:
+def _tidy(schema: Any) -> Any:
+    """``schema`` with bounds under their names, and without titles that only repeat a field's name."""
     if isinstance(schema, list):
-        return [_with_bounds(item) for item in schema]
+        return [_tidy(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     numeric = schema.get("type") in ("integer", "number")
-    return {(_BOUNDS.get(key, key) if numeric else key): _with_bounds(value) for key, value in schema.items()}
+    return {
+        (_BOUNDS.get(key, key) if numeric else key): _tidy(value)
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str))
+    }
