@@ -129,12 +129,12 @@ _ESCAPE = rb"\\{1,%d}" % _MAX_BACKSLASHES
 def _text_form(name: str, value: str) -> _Form:
     """The value with each of its characters as it is or escaped; nothing escapes the plain ones."""
     pieces = re.findall(r"\\+|[^\\]", value, re.DOTALL)
-    pattern = b"".join(_character(piece, first=number == 0) for number, piece in enumerate(pieces))
+    pattern = b"".join(map(_character, pieces))
     runs = _PLAIN_RUN.findall(value.encode("utf-8", "surrogateescape"))
     return _Form(name, pattern, (max(runs, key=len, default=b""),), _MAX_CHARACTER * len(value))
 
 
-def _character(text: str, *, first: bool) -> bytes:
+def _character(text: str) -> bytes:
     """A pattern for one character, or for a run of backslashes, in every way of writing it."""
     if text in _PLAIN:
         return re.escape(text.encode())
@@ -154,7 +154,7 @@ def _character(text: str, *, first: bool) -> bytes:
         ways.append(_XML_NAMES[text])
     if text in _LETTER_ESCAPES:
         ways.append(_ESCAPE + _LETTER_ESCAPES[text])
-    elif text.isascii() and not first:
+    elif text.isascii():
         ways.append(_ESCAPE + re.escape(data))
     if text == " ":
         ways.append(rb"\+")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bench_pipeline.execution import redaction
 from bench_pipeline.execution.redaction import MIN_SECRET_BYTES, Redactor
 
+QUOTED = '"in/quotes" & <more>\\'
 KEY = 'sk-ant-api03-AbC_dEf-0123456789+/=xyz"\\quoted'
 # Characters of secrets and of the text around them are apart, so that a match can only be the secret.
 SECRETS = st.text(st.characters(codec="utf-8", exclude_characters="xyz .\0"), min_size=8, max_size=60).filter(
@@ -42,10 +43,11 @@ def _forms(value: str) -> dict[str, bytes]:
     return {name: form.encode() for name, form in forms.items()}
 
 
+@pytest.mark.parametrize("value", [KEY, QUOTED])
 @pytest.mark.parametrize("form", sorted(_forms(KEY)))
-def test_each_form_of_a_key_is_replaced_whole(form):
-    text = b"before " + _forms(KEY)[form] + b" after"
-    assert Redactor({"API_KEY": KEY}).redact(text) == b"before [redacted:API_KEY] after"
+def test_each_form_of_a_key_is_replaced_whole(form, value):
+    text = b"before " + _forms(value)[form] + b" after"
+    assert Redactor({"API_KEY": value}).redact(text) == b"before [redacted:API_KEY] after"
 
 
 @given(SECRETS, AROUND, AROUND, st.sampled_from(sorted(_forms(KEY))))
