@@ -19,6 +19,7 @@ class Candidates:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.log = PartLog(surroundings, "candidates", CANDIDATE_PARTS, "run_key")
+        self.schema = CANDIDATE_PARTS
 
     def append(self, rows: pa.Table) -> None:
         """Store rows for good: they are on the disk when this returns.

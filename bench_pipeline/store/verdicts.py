@@ -43,6 +43,7 @@ class Verdicts:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.log = PartLog(surroundings, "verdicts", VERDICT_PARTS, "identity")
+        self.schema = VERDICT_PARTS
 
     def append(self, rows: pa.Table) -> None:
         """Store rows for good: they are on the disk when this returns.
