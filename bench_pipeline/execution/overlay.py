@@ -1,7 +1,7 @@
 """A candidate as data: what differs from a baseline, ready to be put over another copy of the base.
 
-What belongs here: capturing, encoding, applying an overlay. What does not: what counts in a tree
-(``manifest``), and patches for people (``rendering``).
+What belongs here: capturing, encoding, applying an overlay, and overlays from and to patches. What does not:
+what counts in a tree (``manifest``), and how a patch is written (``rendering``) and read (``tasks.patches``).
 
 An overlay is made by whoever worked in the tree and is trusted with nothing: paths are checked when it is
 made, when it is read and when it is applied.
@@ -19,10 +19,12 @@ from typing import Self
 
 from bench_pipeline.errors import SandboxError, StoreError
 from bench_pipeline.execution.manifest import Exclusions, Manifest, Stamp, take_manifest
+from bench_pipeline.execution.rendering import patch_stats as patch_stats
+from bench_pipeline.execution.rendering import render
 from bench_pipeline.execution.treewalk import remove
 from bench_pipeline.tasks.patches import patched_files
 from bench_pipeline.tasks.paths import link_problem, path_problem
-from bench_pipeline.tasks.trees import EXECUTABLE, LINK, PLAIN, Dropped, TreeFile, TreeWriter
+from bench_pipeline.tasks.trees import EXECUTABLE, LINK, PLAIN, Dropped, TreeFile, TreeWriter, read_file
 
 FORMAT = b"bench overlay/1\n"
 # A candidate is a change of source text; more is a build, and would be bought a place in memory and the store.
@@ -285,3 +287,23 @@ def files_of_patch(base_tree: Path, patch: bytes) -> Overlay:
         PatchError: it does not apply to the base.
     """
     return overlay_from_patch(base_tree, patch)
+
+
+def render_patch(base_tree: Path, overlay: Overlay) -> bytes:
+    """The overlay as a patch against ``base_tree`` in Git's format, binary files included.
+
+    It is exact: applied to the base it gives what the overlay gives. Files that the overlay leaves as the
+    base has them do not show.
+
+    Raises:
+        BenchError: Git could not be run.
+    """
+    before = {path: file for path in overlay.touched_paths() if (file := _base_file(base_tree, path))}
+    return render(before, {entry.path: entry for entry in overlay.entries})
+
+
+def _base_file(base_tree: Path, path: str) -> TreeFile | None:
+    try:
+        return read_file(base_tree, path)
+    except ValueError:
+        return None

@@ -1,36 +1,31 @@
-"""A candidate as a patch, for people and for other tools.
+"""Two sets of files as a patch, for people and for other tools.
 
-What belongs here: rendering an overlay and counting a patch. What does not: applying patches (``tasks``).
+What belongs here: rendering and counting a patch. What does not: applying one (``tasks.patches``).
 
-Git compares two trees of objects that we wrote into a repository of its own; it sees neither the base nor
-the candidate's tree, so nothing in them can steer it.
+Git compares two trees of objects that we wrote into a repository of its own; it sees no working tree, so
+nothing in one can steer it.
 """
 
 import hashlib
 import os
 import tempfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
-from bench_pipeline.execution.overlay import Overlay
 from bench_pipeline.tasks.git import run_git
 from bench_pipeline.tasks.patches import read_patch
-from bench_pipeline.tasks.trees import TreeFile, read_file
+from bench_pipeline.tasks.trees import TreeFile
 
 _TREE_MODE = b"40000"
 
 
-def render_patch(base_tree: Path, overlay: Overlay) -> bytes:
-    """The overlay as a patch against ``base_tree`` in Git's format, binary files included.
-
-    It is exact: applied to the base it gives what the overlay gives. Files that the overlay leaves as the
-    base has them do not show.
+def render(before: Mapping[str, TreeFile], after: Mapping[str, TreeFile]) -> bytes:
+    """The patch in Git's format, binary files included, that makes the files ``after`` of those ``before``.
 
     Raises:
         BenchError: Git could not be run.
     """
-    before = {path: file for path in overlay.touched_paths() if (file := _base_file(base_tree, path))}
-    after = {entry.path: entry for entry in overlay.entries}
     with tempfile.TemporaryDirectory(prefix="bench-render-") as name:
         scratch = Path(name)
         git_dir, nothing = scratch / "git", scratch / "empty"
@@ -47,14 +42,7 @@ def render_patch(base_tree: Path, overlay: Overlay) -> bytes:
         )  # fmt: skip
 
 
-def _base_file(base_tree: Path, path: str) -> TreeFile | None:
-    try:
-        return read_file(base_tree, path)
-    except ValueError:
-        return None
-
-
-def _add_tree(git_dir: Path, files: dict[str, TreeFile]) -> str:
+def _add_tree(git_dir: Path, files: Mapping[str, TreeFile]) -> str:
     """Write a tree object with everything below it; returns its name."""
     entries: dict[bytes, tuple[bytes, str]] = {}
     folders: dict[str, dict[str, TreeFile]] = {}
