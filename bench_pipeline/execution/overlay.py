@@ -19,12 +19,20 @@ from typing import Self
 
 from bench_pipeline.errors import SandboxError, StoreError
 from bench_pipeline.execution.manifest import Exclusions, Manifest, Stamp, take_manifest
-from bench_pipeline.execution.rendering import patch_stats as patch_stats
-from bench_pipeline.execution.rendering import render
+from bench_pipeline.execution.rendering import patch_stats, render
 from bench_pipeline.execution.treewalk import remove
 from bench_pipeline.tasks.patches import patched_files
 from bench_pipeline.tasks.paths import link_problem, path_problem
 from bench_pipeline.tasks.trees import EXECUTABLE, LINK, PLAIN, Dropped, TreeFile, TreeWriter, read_file
+
+__all__ = [
+    "Overlay",
+    "capture",
+    "files_of_patch",
+    "overlay_from_patch",
+    "patch_stats",
+    "render_patch",
+]
 
 FORMAT = b"bench overlay/1\n"
 # A candidate is a change of source text; more is a build, and would be bought a place in memory and the store.
