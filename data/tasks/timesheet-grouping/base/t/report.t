@@ -3,6 +3,7 @@
 
 use strict;
 use warnings;
+use File::Temp 'tempfile';
 use lib 'lib';
 use Timesheet::Duration 'clock';
 use Timesheet::Reader 'read_records';
@@ -21,7 +22,10 @@ sub is {
 
 sub records {
     my ($text) = @_;
-    open my $handle, '<', \$text or die $!;
+    my ($handle, $name) = tempfile(UNLINK => 1);
+    print {$handle} $text;
+    close $handle or die $!;
+    open $handle, '<', $name or die $!;
     return read_records($handle);
 }
 
