@@ -47,8 +47,9 @@ def _update(seen: Any, values: pa.Array, kind: pa.DataType) -> None:
         seen.update(_bytes(pc.fill_null(values, False).cast(pa.uint8())))
     elif pa.types.is_timestamp(kind):
         seen.update(_bytes(pc.fill_null(values.cast(pa.int64()), 0)))
-    elif pa.types.is_null(kind):
-        return
+    elif pa.types.is_floating(kind):
+        # Adding zero makes one of the two zeros, which are equal.
+        seen.update(_bytes(pc.add(pc.fill_null(values, 0.0), 0.0)))
     else:
         seen.update(_bytes(pc.fill_null(values, 0)))
 
