@@ -102,7 +102,8 @@ def _kind_page(kind: str, model: type[BaseModel]) -> str:
         f"Files: {_KIND_FILES[kind]}. JSON Schema: [{schema_name(kind)}](../schemas/{schema_name(kind)}).\n"
     )
     start = f"```yaml\napiVersion: {API_VERSION}\nkind: {kind}\n```\n"
-    sections = [_section(name, part) for name, part in _sections(kind, schema)]
+    definitions = schema.get("$defs", {})
+    sections = [_section(name, part, definitions) for name, part in _sections(kind, schema)]
     return _page(kind, head, start, *sections)
 
 
@@ -128,15 +129,28 @@ def _references(value: object) -> list[str]:
     return [name for item in value for name in _references(item)] if isinstance(value, list) else []
 
 
-def _section(name: str, schema: Mapping[str, Any]) -> str:
+def _section(name: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     required = schema.get("required", [])
     rows = [
-        [f"`{field}`", _type(part), _default(part, required=field in required), part.get("description", "")]
+        [f"`{field}`", _type(part), _default(part, required=field in required), _meaning(part, definitions)]
         for field, part in schema.get("properties", {}).items()
         if field not in {"apiVersion", "kind"}
     ]
-    description = " ".join(schema.get("description", "").split()).replace("``", "`")
-    return f"## {name}\n\n{description}\n\n{_table(['field', 'type', 'default', 'meaning'], rows)}"
+    table = _table(["field", "type", "default", "meaning"], rows)
+    return f"## {name}\n\n{_prose(schema.get('description', ''))}\n\n{table}"
+
+
+def _meaning(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """What a field says of itself, else what the model that it holds says first."""
+    if "description" in schema:
+        return _prose(schema["description"])
+    below = definitions.get(str(schema.get("$ref", "")).rpartition("/")[2], {})
+    return _prose(below.get("description", "").split("\n")[0])
+
+
+def _prose(text: str) -> str:
+    """A docstring as Markdown."""
+    return " ".join(text.split()).replace("``", "`")
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -145,7 +159,8 @@ def _type(schema: Mapping[str, Any]) -> str:
         return f"[{name}](#{name.lower()})"
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
-            return " or ".join(dict.fromkeys(_type(part) for part in schema[key]))
+            types = dict.fromkeys(_type(part) for part in schema[key])
+            return (", or " if any("," in name for name in types) else " or ").join(types)
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type")
@@ -153,8 +168,9 @@ def _type(schema: Mapping[str, Any]) -> str:
         items = schema.get("items", {})
         return f"list of {_type(items)}"
     if kind == "object":
-        below = schema.get("additionalProperties")
-        return f"mapping of names to {_type(below)}" if isinstance(below, dict) else "mapping"
+        below = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
+        types = dict.fromkeys(_type(part) for part in below if isinstance(part, dict))
+        return f"mapping of names to {' or '.join(types)}" if types else "mapping"
     return _scalar(schema)
 
 
@@ -186,7 +202,14 @@ def _default(schema: Mapping[str, Any], *, required: bool) -> str:
     if required:
         return "required"
     default = schema.get("default")
-    return "" if default in (None, {}, []) else f"`{json.dumps(default, ensure_ascii=False)}`"
+    return "" if _is_empty(default) else f"`{json.dumps(default, ensure_ascii=False)}`"
+
+
+def _is_empty(value: object) -> bool:
+    """Whether a default says nothing: null, no entries, or a model whose fields all say nothing."""
+    if isinstance(value, dict):
+        return all(_is_empty(item) for item in value.values())
+    return value is None or value == []
 
 
 def _tables_page() -> str:
@@ -221,7 +244,8 @@ def _exit_codes_page() -> str:
         if isinstance(item, type) and issubclass(item, errors.BenchError)
     ]
     rows = [
-        [f"`{kind.__name__}`", str(kind.exit_code), (kind.__doc__ or "").split("\n")[0]] for kind in kinds
+        [f"`{kind.__name__}`", str(kind.exit_code), _prose((kind.__doc__ or "").split("\n")[0])]
+        for kind in kinds
     ]
     text = "Every command ends with one of these. Errors are on standard error as\n"
     form = "`bench: what was tried: what was wrong: what to do`.\n"
@@ -236,9 +260,8 @@ def _commands_page(commands: click.Group) -> str:
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """The help of a command and of every command below it."""
     words = name.rpartition(" ")[2]
-    context = click.Context(
-        command, parent=parent, info_name=words, terminal_width=_WIDTH, max_content_width=_WIDTH
-    )
+    widths = {"terminal_width": _WIDTH, "max_content_width": _WIDTH}
+    context = click.Context(command, parent, words, **{**command.context_settings, **widths})
     yield name, command.get_help(context)
     if isinstance(command, click.Group):
         for below in command.list_commands(context):

@@ -439,3 +439,46 @@ def test_quoted_text_comes_back_unchanged(value: object) -> None:
     if any(mark in written for mark in "\ufeff\ufffe\uffff\u2028\u2029\x85"):
         return
     assert load_yaml_bytes(written.encode(), "round trip") == value
+
+
+_FIELDS = [
+    "tier",
+    "attempts",
+    "share",
+    "source",
+    "tools",
+    "tool",
+    "options",
+    "commit",
+    "remote",
+    "directory",
+    "x",
+]
+_WRITTEN = st.sampled_from(
+    ["1", "no", "null", '"a"', "1.10", "smoke", "20m", "''", "12:30", ".nan", "a/b", COMMIT]
+)
+_DOCUMENTS = st.recursive(
+    _WRITTEN,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | st.dictionaries(st.sampled_from(_FIELDS), inner, max_size=4).map(
+            lambda entries: "{" + ", ".join(f"{key}: {value}" for key, value in entries.items()) + "}"
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(fields=st.dictionaries(st.sampled_from(_FIELDS), _DOCUMENTS, max_size=5))
+def test_any_fields_give_a_model_or_problems_with_lines(
+    tmp_path_factory: pytest.TempPathFactory, fields: dict[str, str]
+) -> None:
+    body = "".join(f"{key}: {value}\n" for key, value in fields.items())
+    path = write(tmp_path_factory.mktemp("fuzz"), body)
+    _, found = read_documents([path], {"Sample": Sample})
+    for problem in found:
+        assert problem.message
+        assert problem.line is not None
+        first = problem.field.split(".")[0].split("[")[0]
+        assert problem.line == 1 or list(fields)[problem.line - 3] == first
