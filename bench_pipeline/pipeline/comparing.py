@@ -7,7 +7,7 @@ good enough (``gating``), the wording on a terminal (``reports``).
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,23 @@ class Comparison:
     passed: tuple[int, int]
     rates: tuple[float | None, float | None]
     sums: tuple[SideBySide, ...]
+
+    def document(self) -> dict[str, object]:
+        """The row and everything beside it as a JSON-able document."""
+        sides = {
+            f"{name}_{side}": value
+            for name, values in (("measured", self.measured), ("passed", self.passed), ("rate", self.rates))
+            for side, value in zip("ab", values, strict=True)
+        }
+        return {
+            **self.row,
+            **sides,
+            "flips": [{"task_id": flip.task_id, "a": flip.score_a, "b": flip.score_b} for flip in self.flips],
+            "sums": [asdict(item) for item in self.sums],
+            "tasks_only_a": list(self.only_a),
+            "tasks_only_b": list(self.only_b),
+            "tasks_mixed": list(self.mixed),
+        }
 
 
 def resolve_setup(cells: pa.Table, text: str) -> str:

@@ -41,6 +41,10 @@ class EvaluationRanking:
     left_out: Mapping[str, str]
     commands: Mapping[str, str]
 
+    def table(self) -> pa.Table:
+        """The rows as an evaluation_rankings table."""
+        return table_schema("evaluation_rankings").from_rows(self.rows)
+
 
 def rank_evaluation(
     cells: pa.Table,

@@ -4,11 +4,14 @@ What belongs here: reading the store's cells and verdicts and writing what is co
 not: the computing (``ranking``, ``comparing``).
 """
 
+import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from bench_pipeline.errors import NotFoundError
 from bench_pipeline.pipeline.comparing import compare_all, task_repositories
 from bench_pipeline.pipeline.ranking import rank_evaluation
 from bench_pipeline.pipeline.tables import Written, write_table
@@ -35,6 +38,30 @@ def stored_outcomes(bench: "Bench") -> tuple[pa.Table, pa.Table]:
     return bench.store.tables.read("evaluation_cells"), bench.store.tables.read("verdicts")
 
 
+def evaluation_outcomes(bench: "Bench", name: str | None) -> tuple[pa.Table, pa.Table]:
+    """The cells and verdicts of one evaluation, or of all; empty when it has not been planned yet.
+
+    Raises:
+        NotFoundError: neither the project nor its tables know the evaluation; names the nearest.
+    """
+    tables = stored_outcomes(bench)
+    if name is None:
+        return tables
+    _check_evaluation(bench, tables[0], name)
+    cells, verdicts = (table.filter(pc.equal(table["evaluation"], name)) for table in tables)
+    return cells, verdicts
+
+
 def repositories(bench: "Bench") -> Mapping[str, str]:
     """The repository of each task that comes from one, by task id."""
     return task_repositories(bench.tasks.tasks, bench.project.config.source.remote)
+
+
+def _check_evaluation(bench: "Bench", cells: pa.Table, name: str) -> None:
+    from bench_pipeline.evaluations import list_evaluations
+
+    names = sorted({*list_evaluations(bench.project), *pc.unique(cells["evaluation"]).to_pylist()})
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=3) or names[:5]
+        remedy = f"nearest: {', '.join(near)}" if near else f"make it with: bench evaluation create {name}"
+        raise NotFoundError(f"finding evaluation {name!r}", "the project has none of this name", remedy)

@@ -1,1 +1,5 @@
-"""Placeholder: replaced by the module that owns this folder."""
+"""Results put into words.
+
+What belongs here: turning rows of result tables into texts, each number with its denominator. What does not:
+computing them (``statistics``, ``pipeline``), escaping and printing them (``cli``).
+"""
