@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench_pipeline.documents import read_document
 from bench_pipeline.errors import RefusedError, UsageError
 from bench_pipeline.tasks import (
     DirectorySource,
     PatchError,
     RemoteSource,
     Task,
+    TaskDocument,
     Tier,
     stale,
 )
@@ -257,12 +259,13 @@ def _command(request: Request, repository: Repository, found: Harvest) -> Guess:
 
 
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder that is not there yet: whole, or not at all."""
+    """Write a folder that is not there yet: whole and with a document that reads, or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
         for name, content in files.items():
             (draft / name).write_bytes(content)
+        read_document(draft / TASK_FILE, TaskDocument, "Task")
         draft.chmod(0o755)
         # Renaming onto a folder fails unless it is empty; making it first fails when it is there at all.
         folder.mkdir()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_pipeline.errors import BenchError, StoreError
+from bench_pipeline.errors import BenchError, SandboxError, StoreError
 from bench_pipeline.pipeline.working import work
 from bench_pipeline.tasks import (
     PatchError,
@@ -105,21 +105,23 @@ def _validate(bench: "Bench", kit: "Kit", task: Task, *, repeat: int, allow_leak
     fresh = dataclasses.replace(task, validation=None)
     try:
         leaks = find_leaks(fresh)
-        warnings = tuple(f"{task.prompt_path} {leak}" for leak in leaks if allow_leaks or not leak.fatal)
-        fatal = tuple(f"{task.prompt_path} {leak}" for leak in leaks if leak.fatal and not allow_leaks)
-        if fatal:
-            return Validated(
-                task.id, (*fatal, "the prompt gives the fix away: take this out of it"), warnings
-            )
+    except PatchError as error:
+        return Validated(task.id, (f"the hidden tests or the reference cannot be read: {error.wrong}",))
+    warnings = tuple(f"{task.prompt_path} {leak}" for leak in leaks if allow_leaks or not leak.fatal)
+    fatal = tuple(f"{task.prompt_path} {leak}" for leak in leaks if leak.fatal and not allow_leaks)
+    if fatal:
+        return Validated(task.id, (*fatal, "the prompt gives the fix away: take this out of it"), warnings)
+    try:
         fingerprint = validation_fingerprint(fresh)
         base_tree, _ = bench.base_tree(fresh)
         reference = overlay_from_patch(base_tree, task.reference_patch)
     except PatchError as error:
-        return Validated(task.id, (f"the reference does not apply to the base: {error.wrong}",))
-    except StoreError:
+        why = f"the reference does not apply to the base: {error.wrong}"
+        return Validated(task.id, (why,), warnings)
+    except (StoreError, SandboxError):
         raise
     except BenchError as error:
-        return Validated(task.id, (str(error),))
+        return Validated(task.id, (str(error),), warnings)
     checks = _Checks(bench, kit, fresh, base_tree)
     bases = [checks.run(None) for _ in range(repeat)]
     references = [checks.run(reference) for _ in range(repeat)]

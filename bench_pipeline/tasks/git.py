@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -51,7 +51,7 @@ _TRANSPORTS = "file:git:http:https:ssh"
 _SECONDS = 120.0
 _FETCH_SECONDS = 3600.0
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 
 
 class GitError(BenchError):
@@ -70,8 +70,8 @@ def run_git(
     git_dir: Path | None = None,
     stdin: bytes = b"",
     network: bool = False,
-    environment: Mapping[str, str] | None = None,
     seconds: float = _SECONDS,
+    memory_bytes: int | None = None,
 ) -> bytes:
     """Run one Git command and return its standard output.
 
@@ -81,14 +81,14 @@ def run_git(
         git_dir: the repository, when it is not ``cwd``.
         stdin: what it reads.
         network: whether a transport may be used.
-        environment: further variables, such as GIT_INDEX_FILE.
         seconds: how long it may take.
+        memory_bytes: how much address space it may have; None does not limit it.
 
     Raises:
         GitError: it failed, was not found, or took too long.
     """
-    argv = ["git", *(os.fspath(word) for word in arguments)]
-    variables = {**_environment(cwd, git_dir, network=network), **(environment or {})}
+    argv = [*_limited(memory_bytes), "git", *(os.fspath(word) for word in arguments)]
+    variables = _environment(cwd, git_dir, network=network)
     tried = f"running git {arguments[0]}"
     try:
         done = subprocess.run(
@@ -102,6 +102,11 @@ def run_git(
         said = without_credentials(done.stderr.decode("utf-8", "replace").strip())
         raise GitError(tried, said or f"exit status {done.returncode}")
     return done.stdout
+
+
+def _limited(memory_bytes: int | None) -> list[str]:
+    # A limit set between fork and exec would need Python code there, which is not safe with threads.
+    return ["/bin/sh", "-c", f'ulimit -v {memory_bytes >> 10} && exec "$@"', "sh"] if memory_bytes else []
 
 
 def _environment(cwd: Path, git_dir: Path | None, *, network: bool) -> dict[str, str]:
@@ -224,7 +229,11 @@ def _batch_contents(stream: IO[bytes], kind: bytes) -> Iterator[bytes]:
         words = header.split()
         if len(words) != 3 or words[1] != kind:
             said = header.decode("utf-8", "replace").strip()
-            raise GitError("reading objects of a repository", f"one is not there or of another kind: {said}")
+            raise GitError(
+                "reading objects of a repository",
+                f"one is not there or of another kind: {said}",
+                "name a whole clone",
+            )
         content = stream.read(int(words[2]))
         stream.read(1)
         yield content

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bench_pipeline.errors import RefusedError
-from bench_pipeline.tasks.git import Repository
+from bench_pipeline.tasks.git import COMMIT_ID, Repository
 from bench_pipeline.tasks.patches import SUBMODULE
 from bench_pipeline.tasks.splitting import Patterns, Split, change_of, split_change
 
@@ -173,6 +173,8 @@ def harvest(repository: Repository, name: str, patterns: Patterns) -> Harvest:
     """
     (commit,) = read_commits(repository, [repository.commit(name)])
     tried = f"making a task of the commit {commit.id[:12]}"
+    if not COMMIT_ID.fullmatch(commit.id):
+        raise RefusedError(tried, "the repository names its objects by SHA-256", "use one that uses SHA-1")
     if len(commit.parents) == 1:
         repository.commit(commit.parents[0])
     changes = _changes(repository, [commit.id] if len(commit.parents) == 1 else []).get(commit.id, [])

@@ -19,12 +19,14 @@ from pathlib import Path
 
 from bench_pipeline.errors import BenchError
 from bench_pipeline.tasks.git import GitError, Repository, run_git
-from bench_pipeline.tasks.paths import link_problem, path_problem
+from bench_pipeline.tasks.paths import MAX_PATH_BYTES, link_problem, path_problem
 from bench_pipeline.tasks.trees import EXECUTABLE, LINK, PLAIN, TreeFile, TreeWriter, read_file, walk_tree
 
 MAX_PATCH_BYTES = 64 * 1024 * 1024
 MAX_RESULT_BYTES = 512 * 1024 * 1024  # a compressed binary patch can claim to grow a thousandfold
 SUBMODULE = "160000"
+# Git allocates what a binary patch claims to hold before it looks at it.
+_MEMORY_BYTES = 4 * MAX_RESULT_BYTES
 _MODES = {PLAIN, EXECUTABLE, LINK}
 _TRIED = "applying a patch"
 
@@ -70,7 +72,7 @@ def is_blank(patch: bytes) -> bool:
 
 
 _GIT_HEADER = b"diff --git "
-_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(rb"@@ -\d{1,10}(?:,(\d{1,10}))? \+\d{1,10}(?:,(\d{1,10}))? @@")
 _ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13}
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 
@@ -190,6 +192,8 @@ def _names(section: _Section) -> tuple[str | None, str | None]:
 
 def _name_of_header(rest: bytes) -> str | None:
     """The name in ``a/name b/name``; only a change that keeps the name has nothing else to tell it by."""
+    if len(rest) > 2 * MAX_PATH_BYTES + len("a/ b/"):
+        return None
     for index, byte in enumerate(rest):
         if byte == 0x20:
             left, right = _stripped(rest[:index]), _stripped(rest[index + 1 :])
@@ -302,6 +306,7 @@ def _apply(before: dict[str, TreeFile], patch: bytes) -> dict[str, TreeFile]:
                 ["apply", "--cached", "--whitespace=nowarn", "-p1", scratch / "patch"],
                 cwd=nothing,
                 git_dir=git_dir,
+                memory_bytes=_MEMORY_BYTES,
             )
             return _index_files(git_dir, nothing)
         except GitError as error:

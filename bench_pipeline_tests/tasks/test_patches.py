@@ -1,14 +1,18 @@
 """Patches are applied exactly, or refused without a byte written."""
 
+import base64
 import contextlib
+import hashlib
 import os
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench_pipeline.tasks import patches
 from bench_pipeline.tasks.patches import PatchError, apply_patch, patched_files, read_patch
 from bench_pipeline.tasks.paths import link_problem, path_problem
 from bench_pipeline.tasks.trees import copy_tree, read_file, tree_digest
@@ -215,6 +219,54 @@ def test_a_patch_that_does_not_fit_or_would_leave_the_tree_writes_nothing(
     assert tree_digest(tree) == before
     assert list(out.iterdir()) == []
     assert not (tree / ".git").exists()
+
+
+def bomb(size: int) -> bytes:
+    """A small binary patch that claims, or holds, ``size`` bytes."""
+    packed = zlib.compress(bytes(size), 9)
+    lines = [packed[at : at + 52] for at in range(0, len(packed), 52)]
+    marks = [chr(n + 64) if n <= 26 else chr(n + 70) for n in map(len, lines)]
+    body = "".join(
+        f"{mark}{base64.b85encode(line, pad=True).decode()}\n"
+        for mark, line in zip(marks, lines, strict=True)
+    )
+    name = hashlib.sha1(b"blob %d\0" % size + bytes(size)).hexdigest()
+    head = f"diff --git a/z b/z\nnew file mode 100644\nindex {'0' * 40}..{name}\nGIT binary patch\n"
+    return f"{head}literal {size}\n{body}\nliteral 0\nHcmV?d00001\n\n".encode()
+
+
+def test_a_patch_that_claims_or_grows_to_an_enormous_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patches, "MAX_RESULT_BYTES", 100_000)
+    small = bomb(10_000)
+    assert patched_files(tmp_path, small).written[0].content == bytes(10_000)
+    for patch in (small.replace(b"literal 10000\n", b"literal 99999999999\n"), bomb(100_001)):
+        with pytest.raises(PatchError):
+            patched_files(tmp_path, patch)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param(b"diff --git " + b" " * 1_000_000, id="a header of spaces"),
+        pytest.param(
+            b"--- a/a\n+++ b/a\n@@ -1," + b"9" * 5000 + b" +1 @@\n+x\n", id="a count of 5000 digits"
+        ),
+        pytest.param(
+            b"--- a/" + b"x" * 300 + b"\n+++ b/" + b"x" * 300 + b"\n@@ -1 +1 @@\n-1\n+2\n", id="a long name"
+        ),
+        pytest.param(
+            b"diff --git a/a b/a\nold mode 100644\nnew mode 160000\n", id="a file that becomes a submodule"
+        ),
+        pytest.param(b'--- "a/\\777\\' + b'"\n+++ "b/\\\n@@ -1 +1 @@\n-1\n+2\n', id="broken quotes"),
+    ],
+)
+def test_a_patch_made_to_trip_the_reader_is_refused(tmp_path: Path, patch: bytes) -> None:
+    put(tmp_path, "a", b"1\n")
+    with pytest.raises(PatchError):
+        apply_patch(tmp_path, patch)
+    assert (tmp_path / "a").read_bytes() == b"1\n"
 
 
 def test_a_link_of_the_tree_may_be_replaced_by_a_folder(tmp_path: Path) -> None:
