@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -60,7 +61,9 @@ class Diagnosis:
 def diagnose(bench: "Bench") -> Diagnosis:
     """Look at everything; a check that cannot be made is a finding too, never an exception."""
     checks = [*_versions(), _git(), *_project(bench), *_sandboxes(bench), *_limits(bench)]
-    return Diagnosis([*checks, _store(bench), _disk(bench), _dagster_home(bench), *_tools(bench)])
+    return Diagnosis(
+        [*checks, _store(bench), _disk(bench), _dagster_home(bench), *_dagster_storage(bench), *_tools(bench)]
+    )
 
 
 def _versions() -> Iterator[Check]:
@@ -225,6 +228,17 @@ def _dagster_home(bench: "Bench") -> Check:
             "DAGSTER_HOME", "problem", f"{chosen} is not a folder that can be written", "make it, or unset it"
         )
     return Check("DAGSTER_HOME", "ok", f"{chosen} is used instead of the project's own instance")
+
+
+def _dagster_storage(bench: "Bench") -> Iterator[Check]:
+    """Whether the library for the database that the project names is there."""
+    try:
+        url = bench.project.config.dagster.storage_url
+    except BenchError:
+        return
+    if url is not None and find_spec("dagster_postgres") is None:
+        found = "dagster.storage_url is set, and dagster-postgres is not installed"
+        yield Check("Dagster storage", "problem", found, "pip install 'bench-pipeline[postgres]'")
 
 
 def _tools(bench: "Bench") -> Iterator[Check]:

@@ -132,6 +132,17 @@ def test_dagster_home_has_to_be_an_absolute_folder(project: Path, monkeypatch: p
     assert str(project / ".bench" / "dagster") in doctor(project)[1]["DAGSTER_HOME"]["found"]
 
 
+def test_a_database_needs_its_library(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench_pipeline.execution.sandbox.open_sandbox", only("process"))
+    config = project / "config.yaml"
+    config.write_text(config.read_text() + "dagster: {storage_url: 'postgresql://localhost/bench'}\n")
+    assert "Dagster storage" not in doctor(project)[1]
+    monkeypatch.setattr("bench_pipeline.pipeline.diagnosing.find_spec", lambda _: None)
+    status, checks = doctor(project)
+    assert status == 1
+    assert "bench-pipeline[postgres]" in checks["Dagster storage"]["advice"]
+
+
 def test_nothing_is_left_behind(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench_pipeline.execution.sandbox.open_sandbox", only("process"))
     config = project / "config.yaml"
