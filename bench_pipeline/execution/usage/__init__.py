@@ -1,7 +1,7 @@
 """How a tool says that it ended, and what it used: one parser module per output format.
 
 What belongs here: parsing what a tool wrote into a ToolEnd. What does not: running the tool, prices, and
-what the end means for the cell (execution/outcome). The formats are described in docs/tools.md.
+what the end means for the cell (execution/outcome).
 """
 
 from collections.abc import Callable, Mapping
