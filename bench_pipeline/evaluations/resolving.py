@@ -16,7 +16,6 @@ from bench_pipeline.evaluations.labels import setup_label
 from bench_pipeline.evaluations.matching import Given, report_misfits
 from bench_pipeline.evaluations.setup import Setup
 from bench_pipeline.evaluations.workflows import report_workflow, workflow_setup
-from bench_pipeline.identity import digest
 from bench_pipeline.registry import Registry, ToolDefinition
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def _repeated(document: Document[EvaluationDocument], made: list[tuple[int, Setu
     by_label: dict[str, tuple[int, str]] = {}
     repeats: dict[tuple[int, int, str], list[str]] = {}
     for index, setup in made:
-        key = digest({"setup": setup.components(), "version": setup.tool_version})
+        key = setup.written_digest()
         first = by_digest.setdefault(key, (index, setup))
         if first[1] is not setup:
             same = setup.label if setup.label == first[1].label else f"{first[1].label} as {setup.label}"

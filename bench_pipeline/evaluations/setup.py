@@ -137,6 +137,10 @@ class Setup:
         ]
         return {"pre": list(self.pre), "workflow": self.definition.name, "steps": steps}
 
+    def written_digest(self) -> str:
+        """What tells this setup from others as far as documents say it; ``setup_digest`` knows versions too."""
+        return digest({"setup": self.components(), "version": self.tool_version})
+
 
 def seconds_text(seconds: float) -> str:
     """A duration as a document would write it: ``90s``, ``0.5s``."""

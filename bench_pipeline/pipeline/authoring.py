@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_pipeline.errors import DocumentError, Problem, RefusedError, UsageError
-from bench_pipeline.identity import digest
 
 if TYPE_CHECKING:
-    from bench_pipeline.evaluations import Resolution, Setup
+    from bench_pipeline.evaluations import Resolution
     from bench_pipeline.pipeline.bench import Bench
     from bench_pipeline.registry import Definition, Option, ToolDefinition
 
@@ -59,61 +58,68 @@ def validate_evaluation(bench: "Bench", name: str) -> Validation:
 
     Raises NotFoundError when there is no such evaluation; everything wrong with documents is in the result.
     """
-    resolution, problems = _resolved(bench, name)
-    if resolution is not None:
-        problems += _foreign_labels(bench, resolution)
-    return Validation(name, resolution, tuple(_relative(bench, problem) for problem in problems))
+    from bench_pipeline.evaluations import list_evaluations
+
+    others = [other for other in list_evaluations(bench.project) if other != name]
+    return _validations(bench, [name, *others])[0]
 
 
 def list_evaluation_rows(bench: "Bench") -> list[dict[str, object]]:
     """``Validation.document`` of every evaluation of the project, and of files that are not read."""
     from bench_pipeline.evaluations import list_evaluations, misnamed_evaluations
 
-    rows = [validate_evaluation(bench, name).document() for name in list_evaluations(bench.project)]
+    found = _validations(bench, list_evaluations(bench.project))
     misnamed = [_relative(bench, problem) for problem in misnamed_evaluations(bench.project)]
-    return rows + [Validation(Path(item.file).name, None, (item,)).document() for item in misnamed]
+    found += [Validation(Path(item.file).name, None, (item,)) for item in misnamed]
+    return [validation.document() for validation in found]
 
 
-def _resolved(bench: "Bench", name: str) -> "tuple[Resolution | None, list[Problem]]":
-    """An evaluation's setups, or the problems of its file and of the tools' files together."""
+def _validations(bench: "Bench", names: Sequence[str]) -> list[Validation]:
+    """Each evaluation resolved once; problems of the tools' files, which concern all of them, are told with each."""
     from bench_pipeline.evaluations import load_evaluation, resolve
 
-    problems: list[Problem] = []
-    registry, document = None, None
+    registry = None
+    shared: tuple[Problem, ...] = ()
     try:
         registry = bench.registry
     except DocumentError as error:
-        problems += error.problems
-    try:
-        document = load_evaluation(bench.project, name)
-        if registry is not None:
-            return resolve(bench.project, registry, document), problems
-    except DocumentError as error:
-        problems += error.problems
-    return None, problems
+        shared = error.problems
+    made: dict[str, Resolution] = {}
+    problems: dict[str, list[Problem]] = {name: list(shared) for name in names}
+    for name in names:
+        try:
+            document = load_evaluation(bench.project, name)
+            if registry is not None:
+                made[name] = resolve(bench.project, registry, document)
+        except DocumentError as error:
+            problems[name] += error.problems
+    for name, message in _shared_labels(made):
+        file = str(bench.project.evaluations_dir / f"{name}.yaml")
+        problems[name].append(Problem(file, None, "tools", message))
+    return [
+        Validation(name, made.get(name), tuple(_relative(bench, problem) for problem in problems[name]))
+        for name in names
+    ]
 
 
-def _foreign_labels(bench: "Bench", resolution: "Resolution") -> list[Problem]:
-    """Labels that stand for another setup in another evaluation: their results could not be told apart."""
-    from bench_pipeline.evaluations import list_evaluations
-
-    mine = {setup.label: _setup_key(setup) for setup in resolution.setups}
-    file = str(bench.project.evaluations_dir / f"{resolution.evaluation}.yaml")
-    problems: list[Problem] = []
-    for name in list_evaluations(bench.project):
-        other = _resolved(bench, name)[0] if name != resolution.evaluation else None
-        for setup in other.setups if other is not None else ():
-            if mine.get(setup.label, _setup_key(setup)) != _setup_key(setup):
-                message = (
-                    f"the label {setup.label} is another setup in the evaluation {name}: what differs "
-                    "(pre, or a step) does not show in a label; make it a value of an option"
-                )
-                problems.append(Problem(file, None, "tools", message))
-    return problems
-
-
-def _setup_key(setup: "Setup") -> str:
-    return digest({"setup": setup.components(), "version": setup.tool_version})
+def _shared_labels(made: "Mapping[str, Resolution]") -> list[tuple[str, str]]:
+    """Labels that stand for different setups in two evaluations, told with both: (evaluation, sentence)."""
+    uses: dict[str, dict[str, str]] = {}
+    for name, resolution in made.items():
+        for setup in resolution.setups:
+            uses.setdefault(setup.label, {})[name] = setup.written_digest()
+    wrong = (
+        "the label {label} is another setup in the evaluation {other}: what differs (pre, or a step) does not show in "
+        "a label; make it a value of an option"
+    )
+    return [
+        (name, wrong.format(label=label, other=other))
+        for label, digests in uses.items()
+        if len(set(digests.values())) > 1
+        for name in digests
+        for other in digests
+        if digests[name] != digests[other]
+    ]
 
 
 def _relative(bench: "Bench", problem: Problem) -> Problem:
