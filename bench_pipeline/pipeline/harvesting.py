@@ -277,16 +277,16 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def task_row(task: Task) -> dict[str, object]:
-    """A task as a row: what it is, and whether it may be measured with."""
+    """A task as a row; ``tests`` counts validated ids and is None where no test report is read."""
     why = stale(task)
-    source = task.source
+    source, found = task.source, task.validation
     return {
         "task_id": task.id,
         "tier": task.tier,
-        "state": "validated" if why is None else "not validated" if task.validation is None else "stale",
+        "state": "validated" if why is None else "not validated" if found is None else "stale",
         "reason": why,
-        "tests": None if task.validation is None else len(task.validation.tests),
-        "validated_at": None if task.validation is None else task.validation.at,
+        "tests": len(found.tests) if found is not None and task.verify.results is not None else None,
+        "validated_at": None if found is None else found.at,
         "source": source.name if isinstance(source, DirectorySource) else source.remote,
         "base_commit": source.base_commit if isinstance(source, RemoteSource) else None,
     }

@@ -224,7 +224,7 @@ def test_a_drafted_task_validates_and_a_second_run_has_nothing_to_do(project: Pa
     assert (row["task_id"], row["valid"], row["reasons"]) == ("two", True, [])
     assert run_json(project, "validate") == []
     (listed,) = run_json(project, "list")
-    assert (listed["state"], listed["reason"]) == ("validated", None)
+    assert (listed["state"], listed["reason"], listed["tests"]) == ("validated", None, None)
     path = project / "tasks/two/tests.patch"
     path.write_bytes(path.read_bytes().replace(b"= 2", b"= 3"))
     (listed,) = run_json(project, "list")

@@ -88,6 +88,14 @@ def test_a_good_task_is_valid_and_the_record_holds(project: Path, make: Make) ->
     assert task.validation.seconds > 0
 
 
+@pytest.mark.services
+def test_a_good_task_is_valid_under_bubblewrap(project: Path, make: Make) -> None:
+    make("t")
+    bench = Bench(project, backend="bubblewrap")
+    (found,) = validate_tasks(bench, bench.tasks.selected(["t"]))
+    assert found.reasons == ()
+
+
 def test_a_task_without_a_report_is_judged_by_exit_status(project: Path, make: Make) -> None:
     make("t", results=False)
     found = validate(project, "t")
