@@ -47,6 +47,10 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
 
+    def __post_init__(self) -> None:
+        if not self.argv:
+            raise ValueError("a command needs a program")
+
 
 @dataclass(frozen=True)
 class Mount:

@@ -10,12 +10,14 @@ then stopped from outside, so that the command stays unreaped when it ends and t
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,8 @@ _ETC = (
     "pki/java", "pki/tls/certs", "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo",
 )  # fmt: skip
 _SHM_BYTES = 256 << 20
+# Process 1 and the shell that holds the command.
+_OWN_TASKS = 2
 _ACCOUNTS = Path(__file__).parent / "etc"
 
 # The command reports that it is at its gate, and starts when it has read one line. The shell does not go on
@@ -262,8 +266,19 @@ def _limit(limits: Limits, init: int, shell: int, main: int) -> tuple[CellGroup 
         for pid in (init, shell, main):
             group.add(pid)
         enforced = group.enforced
+    if "pids" not in enforced and limits.pids is not None and _counts_by_namespace():
+        most = limits.pids + _OWN_TASKS
+        resource.prlimit(main, resource.RLIMIT_NPROC, (most, most))
+        enforced |= {"pids"}
     if "cpus" not in enforced:
         pin(main, limits.cpus)
         if limits.cpus is None or limits.cpus >= len(os.sched_getaffinity(0)):
             enforced |= {"cpus"}
     return group, enforced
+
+
+@cache
+def _counts_by_namespace() -> bool:
+    """Whether RLIMIT_NPROC counts the tasks of one sandbox only, and holds for us: not for root, nor before 5.14."""
+    numbers = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return os.geteuid() != 0 and numbers is not None and (int(numbers[1]), int(numbers[2])) >= (5, 14)
