@@ -8,6 +8,7 @@ comparable at all. What does not: estimators (``statistics``) and what is conclu
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -55,15 +56,22 @@ class Outcomes:
     passed: Counts
     cells: pd.DataFrame
 
-    @property
+    @cached_property
     def planned(self) -> pd.DataFrame:
         """Every (task_id, attempt) that some setup has a cell for: what every setup is due."""
-        return self.cells[["task_id", "attempt"]].drop_duplicates().sort_values(["task_id", "attempt"])
+        due = self.cells[["task_id", "attempt"]].drop_duplicates().sort_values(["task_id", "attempt"])
+        return due.reset_index(drop=True)
 
-    @property
+    @cached_property
     def attempts(self) -> int:
         """How many attempts the evaluation plans per task."""
-        return int(self.cells["attempt"].nunique())
+        return int(self.planned["attempt"].nunique())
+
+    @cached_property
+    def of_setup(self) -> tuple[pd.DataFrame, ...]:
+        """The cells of each setup, in the order of ``labels``."""
+        rows = self.cells.groupby("setup").indices
+        return tuple(self.cells.iloc[rows[setup]] for setup in range(len(self.digests)))
 
     def index(self, digest: str) -> int:
         """The place of a setup; raises ValueError when it is not here."""

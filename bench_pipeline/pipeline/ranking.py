@@ -98,16 +98,15 @@ def missing_cells(outcomes: Outcomes, setup: int) -> pd.DataFrame:
 
     A cell that other setups have and this one does not is missing too, as ``not planned``.
     """
-    own = outcomes.cells.loc[
-        outcomes.cells["setup"] == setup, ["task_id", "attempt", "outcome", "attempted", "measured"]
-    ]
-    due = outcomes.planned.merge(own, how="left", on=["task_id", "attempt"])
-    due = due.assign(
-        outcome=due["outcome"].fillna("not planned"),
-        attempted=due["attempted"].eq(True),
-        measured=due["measured"].eq(True),
-    )
-    return due[~due["measured"]]
+    own = outcomes.of_setup[setup]
+    measured = own[own["measured"].to_numpy(dtype=bool)]
+    gaps = outcomes.planned
+    if len(measured) == len(gaps):
+        return gaps.iloc[:0].assign(outcome="", attempted=False)
+    on = ["task_id", "attempt"]
+    due = gaps.merge(own[[*on, "outcome", "attempted", "measured"]], how="left", on=on)
+    due = due[~due["measured"].eq(True)]
+    return due.assign(outcome=due["outcome"].fillna("not planned"), attempted=due["attempted"].eq(True))
 
 
 class _Ranker:
@@ -128,8 +127,7 @@ class _Ranker:
 
     def _may_be_ranked(self, setup: int, min_coverage: float) -> bool:
         """Coverage is of what the evaluation plans, so that a setup planned on one task never covers all."""
-        cells = self.outcomes.cells
-        measured = int(cells.loc[cells["setup"] == setup, "measured"].sum())
+        measured = int(self.outcomes.of_setup[setup]["measured"].sum())
         tasks = int((self.outcomes.measured[setup] > 0).sum())
         # 1e-9: 0.9 * 10 must not ask for more than 9.
         enough = measured > 0 and measured >= min_coverage * self.due - 1e-9
@@ -172,7 +170,7 @@ class _Ranker:
 
     def _row(self, setup: int) -> dict[str, object]:
         outcomes = self.outcomes
-        own = outcomes.cells[outcomes.cells["setup"] == setup]
+        own = outcomes.of_setup[setup]
         measured = own[own["measured"].to_numpy(dtype=bool)]
         costs = total(known(own.loc[own["attempted"].to_numpy(dtype=bool), "cost_usd"]))
         quantities = {
