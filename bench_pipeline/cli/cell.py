@@ -4,7 +4,14 @@ from typing import Any
 
 import click
 
-from bench_pipeline.cli.output import emit_json, emit_rows, format_options, plain_text, project_option, project_root
+from bench_pipeline.cli.output import (
+    emit_json,
+    emit_rows,
+    format_options,
+    plain_text,
+    project_option,
+    project_root,
+)
 
 
 @click.group()
@@ -35,7 +42,16 @@ def show(identity: str, *, project_dir: str | None, as_json: bool, plain: bool) 
         return
     columns = ["evaluation", "setup", "task_id", "attempt", "tier", "tool_version", "model_id", "reusable"]
     emit_rows(document["planned"], columns, plain=plain, title=f"cell {document['identity'][:12]}")
-    columns = ["measured_at", "outcome", "reason", "duration_s", "verify_s", "cost_usd", "tests_passed", "tests_run"]
+    columns = [
+        "measured_at",
+        "outcome",
+        "reason",
+        "duration_s",
+        "verify_s",
+        "cost_usd",
+        "tests_passed",
+        "tests_run",
+    ]
     emit_rows(document["tries"], columns, plain=plain, title="tries")
     for row in document["tries"]:
         _show_evidence(row)

@@ -3,9 +3,7 @@
 The one module of the command line that knows Dagster; imported by ``bench run`` and ``bench ui`` when they run.
 """
 
-import logging
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +22,8 @@ from bench_pipeline.pipeline.selection import Partition, RunOptions
 
 # Written on every run that a command starts, so that the next command can tell a killed one from a live one.
 _PROCESS_TAG = "bench/process"
+# The event log belongs in the instance, where the UI shows it, and not on the terminal.
+_CONSOLE = {"console": {"config": {"log_level": "CRITICAL"}}}
 
 
 def dagster_home(bench: Bench) -> Path:
@@ -31,7 +31,9 @@ def dagster_home(bench: Bench) -> Path:
     chosen = os.environ.get("DAGSTER_HOME")
     if chosen:
         if not Path(chosen).is_absolute():
-            raise BenchError("opening the Dagster instance", f"DAGSTER_HOME is {chosen!r}", "set it to an absolute path")
+            raise BenchError(
+                "opening the Dagster instance", f"DAGSTER_HOME is {chosen!r}", "set it to an absolute path"
+            )
         return Path(chosen)
     return write_instance_config(bench.project)
 
@@ -49,7 +51,9 @@ def instance_of(bench: Bench) -> Iterator[DagsterInstance]:
 def sweep(instance: DagsterInstance) -> int:
     """Mark runs whose command is gone as failed; returns how many there were."""
     running = instance.get_runs(
-        RunsFilter(statuses=[DagsterRunStatus.STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.NOT_STARTED])
+        RunsFilter(
+            statuses=[DagsterRunStatus.STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.NOT_STARTED]
+        )
     )
     dead = [run for run in running if _PROCESS_TAG in run.tags and not _alive(run.tags[_PROCESS_TAG])]
     for run in dead:
@@ -72,12 +76,13 @@ def _alive(mark: str) -> bool:
         return False
 
 
-def run_evaluations(bench: Bench, partitions: Sequence[Partition], options: RunOptions, *, verbose: bool) -> str:
+def run_evaluations(
+    bench: Bench, partitions: Sequence[Partition], options: RunOptions, *, verbose: bool
+) -> str:
     """Materialise cells, verdicts, rankings and comparisons over a rectangle of partitions as one run.
 
     Returns the run's id. Raises BenchError when the run failed for a reason of ours, with that reason.
     """
-    quiet_dagster(verbose=verbose)
     job = build_defs({"bench": bench}).resolve_job_def(EVALUATE)
     first, last = partitions[0], partitions[-1]
     config = {
@@ -93,7 +98,7 @@ def run_evaluations(bench: Bench, partitions: Sequence[Partition], options: RunO
     with instance_of(bench) as instance:
         result = job.execute_in_process(
             instance=instance,
-            run_config={"ops": {"verdicts": {"config": config}}},
+            run_config={"ops": {"verdicts": {"config": config}}, "loggers": _CONSOLE},
             tags={
                 "dagster/asset_partition_range_start": key_of(first),
                 "dagster/asset_partition_range_end": key_of(last),
@@ -115,18 +120,10 @@ def _failure(result: dg.ExecuteInProcessResult) -> BenchError:
         for check in result.get_asset_check_evaluations()
         if not check.passed
     ]
-    causes = [event.event_specific_data.error for event in result.get_step_failure_events()]
+    causes = [event.step_failure_data.error for event in result.get_step_failure_events()]
     words = [cause.cause.message if cause.cause else cause.message for cause in causes if cause]
     return BenchError(
         f"run {result.run_id[:8]}",
         "\n".join([*checks, *words]).strip() or "the run failed",
         "the run's page in `bench ui` shows every step",
     )
-
-
-def quiet_dagster(*, verbose: bool) -> None:
-    """Keep Dagster's event log off the terminal; it stays in the instance, where the UI shows it."""
-    if not verbose:
-        logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", category=dg.BetaWarning)
-    warnings.filterwarnings("ignore", category=dg.PreviewWarning)

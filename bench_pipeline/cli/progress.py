@@ -25,7 +25,9 @@ def progress(bench: Bench, total: int) -> Iterator[None]:
         shown = bar.add_task("cells", total=total, last="")
 
         def advance(event: CellEvent) -> None:
-            bar.update(shown, advance=1, last=plain_text(f"{event.task_id} {event.outcome}").replace("[", "\\["))
+            bar.update(
+                shown, advance=1, last=plain_text(f"{event.task_id} {event.outcome}").replace("[", "\\[")
+            )
 
         bench.on_cell = advance
         try:

@@ -5,22 +5,38 @@ from typing import Any
 
 import click
 
-from bench_pipeline.cli.output import emit_json, emit_rows, format_options, plain_text, project_option, project_root, show
+from bench_pipeline.cli.output import (
+    emit_json,
+    emit_rows,
+    format_options,
+    plain_text,
+    project_option,
+    project_root,
+    show,
+)
 
 
 @click.command()
 @click.argument("evaluation", required=False)
 @click.option("--task", "tasks", multiple=True, metavar="ID", help="Only this task (repeatable).")
 @click.option("--tier", "tiers", multiple=True, metavar="TIER", help="Only this tier (repeatable).")
-@click.option("--attempt", "attempts", multiple=True, type=click.IntRange(1), help="Only this attempt (repeatable).")
+@click.option(
+    "--attempt", "attempts", multiple=True, type=click.IntRange(1), help="Only this attempt (repeatable)."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it would cost; run nothing.")
 @click.option("--fresh", is_flag=True, help="Measure again what has a verdict; earlier evidence is kept.")
-@click.option("--retry", type=click.IntRange(0), default=0, metavar="N", help="Try execution failures N more times.")
-@click.option("--max-cost", type=click.FloatRange(0), metavar="USD", help="Start no cell that could exceed this.")
+@click.option(
+    "--retry", type=click.IntRange(0), default=0, metavar="N", help="Try execution failures N more times."
+)
+@click.option(
+    "--max-cost", type=click.FloatRange(0), metavar="USD", help="Start no cell that could exceed this."
+)
 @click.option("--max-cells", type=click.IntRange(0), metavar="N", help="Run the tool for at most N cells.")
 @click.option("--plan", metavar="DIGEST", help="Refuse to run another plan than this one of a dry run.")
 @click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Cells side by side.")
-@click.option("--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox.")
+@click.option(
+    "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."
+)
 @click.option("--yes", is_flag=True, help="Do not ask before running tools that use credentials.")
 @project_option
 @format_options
@@ -79,8 +95,9 @@ def run(
     from bench_pipeline.cli.stopping import stop_on_interrupt
 
     bench.interrupts = stop_on_interrupt
+    bench.on_notice = lambda text: click.echo(f"bench: {plain_text(text)}", err=True)
     with progress(bench, request.to_measure):
-        run_id = run_evaluations(bench, request.partitions, options, verbose=False)
+        run_id = run_evaluations(bench, request.partitions, options)
     document = summary(bench, request, run_id)
     _show_summary(document, run_id, as_json=as_json, plain=plain)
     if bench.stop.starting.is_set():
@@ -93,14 +110,14 @@ def _announce(bench: Any, request: Any) -> None:
     """Say loudly what a person has to know before anything runs; on stderr, so that output stays data."""
     if request.to_measure and bench.sandbox.notice:
         click.echo(f"bench: {plain_text(bench.sandbox.notice)}", err=True)
-    for limit in bench.sandbox.limits_not_enforced if request.to_measure else ():
-        click.echo(f"bench: not enforced on this machine: {plain_text(limit)}", err=True)
     for task_id, why in request.left_out.items():
         click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
 
 
 def _question(request: Any) -> str:
-    return f"{request.to_measure} cells would run tools that use credentials ({', '.join(request.paid)}). Go on?"
+    return (
+        f"{request.to_measure} cells would run tools that use credentials ({', '.join(request.paid)}). Go on?"
+    )
 
 
 def _show_dry_run(document: dict[str, Any], *, as_json: bool, plain: bool) -> None:
@@ -110,7 +127,9 @@ def _show_dry_run(document: dict[str, Any], *, as_json: bool, plain: bool) -> No
     columns = ["setup", "cells", "reuse", "reverify", "run", "exhausted", "not_reusable"]
     columns += ["cost_low", "cost_median", "cost_high", "cost_unknown", "seconds_median"]
     emit_rows(document["setups"], columns, plain=plain, title="What would be done")
-    counts = " ".join(f"{name}={document[name]}" for name in ("cells", "reuse", "reverify", "run", "exhausted"))
+    counts = " ".join(
+        f"{name}={document[name]}" for name in ("cells", "reuse", "reverify", "run", "exhausted")
+    )
     click.echo(f"{counts} not_reusable={document['not_reusable']}")
     for setup in document["setups"]:
         for reason in setup["reasons"]:
@@ -135,5 +154,7 @@ def _show_summary(document: dict[str, Any], run_id: str, *, as_json: bool, plain
         f"{document['cells']} cells: {document['executed']} executed, {document['reused']} reused, "
         f"{document['reverified']} reverified, {document['not_attempted']} not attempted"
     )
-    click.echo("outcomes: " + ", ".join(f"{name} {count}" for name, count in sorted(document["outcomes"].items())))
+    click.echo(
+        "outcomes: " + ", ".join(f"{name} {count}" for name, count in sorted(document["outcomes"].items()))
+    )
     click.echo(f"spent by this run: {show(document['cost_usd'])} USD over {known} of {known + unknown} cells")

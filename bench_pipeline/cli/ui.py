@@ -17,7 +17,9 @@ _GRACE_S = 10.0
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port on 127.0.0.1.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port on 127.0.0.1."
+)
 @project_option
 def ui(port: int, project_dir: str | None) -> int:
     """Start the Dagster web server and daemon for the project; Ctrl-C ends both."""
@@ -29,7 +31,11 @@ def ui(port: int, project_dir: str | None) -> int:
     workspace = write_workspace(bench.project)
     with instance_of(bench):
         pass
-    environment = {**os.environ, "DAGSTER_HOME": str(dagster_home(bench)), "BENCH_PROJECT": str(bench.project.root)}
+    environment = {
+        **os.environ,
+        "DAGSTER_HOME": str(dagster_home(bench)),
+        "BENCH_PROJECT": str(bench.project.root),
+    }
     click.echo(f"http://127.0.0.1:{port}  (project {bench.project.root})")
     commands = [
         [sys.executable, "-m", "dagster_webserver", "-w", str(workspace), "-h", "127.0.0.1", "-p", str(port)],
@@ -61,7 +67,9 @@ def _run_together(commands: list[list[str]], environment: dict[str, str], cwd: P
     if stopped:
         return 130
     name = " ".join(str(part) for part in ended[0].args[1:3])  # type: ignore[index]
-    raise BenchError(f"running {name}", f"it ended with status {ended[0].returncode}", "its messages are above")
+    raise BenchError(
+        f"running {name}", f"it ended with status {ended[0].returncode}", "its messages are above"
+    )
 
 
 def _end(children: list[subprocess.Popen[bytes]]) -> None:

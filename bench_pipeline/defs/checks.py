@@ -20,7 +20,10 @@ def table_checks(table: TableSchema) -> dg.AssetChecksDefinition:
 
     @dg.multi_asset_check(
         name=f"{table.name}_checks",
-        specs=[dg.AssetCheckSpec(name, asset=table.name, blocking=True, description=text) for name, text in names.items()],
+        specs=[
+            dg.AssetCheckSpec(name, asset=table.name, blocking=True, description=text)
+            for name, text in names.items()
+        ],
     )
     def checks(
         context: dg.AssetCheckExecutionContext, bench: dg.ResourceParam[Bench]

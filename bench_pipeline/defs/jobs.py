@@ -1,13 +1,14 @@
 """Named jobs: what the command line and the UI start."""
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from bench_pipeline.defs.assets.evaluations import evaluation_assets
 
 EVALUATE = "evaluate"
 
 
-def evaluation_job(assets: list[dg.AssetsDefinition]) -> dg.UnresolvedAssetJobDefinition:
+def evaluation_job(assets: list[dg.AssetsDefinition]) -> UnresolvedAssetJobDefinition:
     """The evaluation lane, from cells to rankings."""
     return dg.define_asset_job(
         EVALUATE,

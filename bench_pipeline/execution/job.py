@@ -42,12 +42,13 @@ class CellJob:
 class Kit:
     """What running needs besides the job.
 
-    ``keep`` stores a file or bytes as an artifact, redacted, and returns its digest; ``cancel`` is set when
-    running cells have to stop.
+    ``keep`` stores a file or bytes as an artifact, redacted, and returns its digest; ``keep_exactly`` stores
+    bytes that are redacted already. ``cancel`` is set when running cells have to stop.
     """
 
     sandbox: Sandbox
     workspaces: Workspaces
     keep: Callable[[Path | bytes, str], str]
+    keep_exactly: Callable[[bytes, str], str]
     redactor: Redactor
     cancel: threading.Event = field(default_factory=threading.Event)

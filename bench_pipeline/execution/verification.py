@@ -5,6 +5,7 @@ never used: nothing that it left behind outside its candidate can reach the chec
 """
 
 import os
+import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -195,6 +196,6 @@ def read_inside(tree: Path, path: str, limit: int) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        if not os.path.isfile(f"/proc/self/fd/{file.fileno()}"):
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
         return file.read(limit)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Action = Literal["reuse", "reverify", "run", "exhausted"]
 
 
-def decide_actions(store: "Store", cells: pa.Table, *, tries: int, fresh: bool = False, retry: bool = False) -> pa.Table:
+def decide_actions(
+    store: "Store", cells: pa.Table, *, tries: int, fresh: bool = False, retry: bool = False
+) -> pa.Table:
     """``cells`` with two more columns, ``action`` and ``action_reason`` (null where the action says it all).
 
     ``tries`` is how many execution failures an identity may have over all runs; ``retry`` and ``fresh`` lift it.
@@ -28,20 +30,24 @@ def decide_actions(store: "Store", cells: pa.Table, *, tries: int, fresh: bool =
     newest = store.verdicts.newest(pc.unique(keys))
     at = pc.index_in(keys, value_set=newest["identity"].combine_chunks())
     known_class = newest["outcome_class"].take(at)
-    failures = pc.fill_null(newest["failures"].take(at), 0)
+    failures = pc.fill_null(newest["failures_since_verdict"].take(at), 0)
     run_keys = binary_keys(cells["run_key"].combine_chunks())
     candidates = store.candidates.newest(pc.unique(run_keys))["run_key"]
     has_candidate = pc.is_in(run_keys, value_set=candidates.combine_chunks())
 
     reusable = cells["reusable"]
     has_verdict = pc.fill_null(pc.equal(known_class, "verdict"), False)
-    worn_out = pc.and_(pc.greater_equal(failures, tries), pc.invert(pc.or_(has_verdict, pa.scalar(fresh or retry))))
+    worn_out = pc.and_(
+        pc.greater_equal(failures, tries), pc.invert(pc.or_(has_verdict, pa.scalar(fresh or retry)))
+    )
     if fresh:
         action = pa.array(["run"] * cells.num_rows)
     else:
         action = pc.case_when(
             pc.make_struct(
-                pc.and_(has_verdict, reusable), worn_out, pc.and_(pc.and_(has_candidate, reusable), pc.invert(has_verdict))
+                pc.and_(has_verdict, reusable),
+                worn_out,
+                pc.and_(pc.and_(has_candidate, reusable), pc.invert(has_verdict)),
             ),
             "reuse",
             "exhausted",
@@ -50,7 +56,9 @@ def decide_actions(store: "Store", cells: pa.Table, *, tries: int, fresh: bool =
         )
     reason = pc.case_when(
         pc.make_struct(pc.equal(action, "exhausted"), pc.and_(pc.equal(action, "run"), pc.invert(reusable))),
-        pc.binary_join_element_wise(failures.cast(pa.string()), f"of {tries} tries failed; --retry tries again", " "),
+        pc.binary_join_element_wise(
+            failures.cast(pa.string()), f"of {tries} tries failed; --retry tries again", " "
+        ),
         cells["not_reusable_reason"],
         pa.scalar(None, pa.string()),
     )

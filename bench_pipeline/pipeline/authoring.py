@@ -104,10 +104,10 @@ def _validations(bench: "Bench", names: Sequence[str]) -> list[Validation]:
 
 def _shared_labels(made: "Mapping[str, Resolution]") -> list[tuple[str, str]]:
     """Labels that stand for different setups in two evaluations, told with both: (evaluation, sentence)."""
-    uses: dict[str, dict[str, str]] = {}
+    uses: dict[str, dict[str, tuple[object, ...]]] = {}
     for name, resolution in made.items():
         for setup in resolution.setups:
-            uses.setdefault(setup.label, {})[name] = setup.written_digest()
+            uses.setdefault(setup.label, {})[name] = setup.written_key()
     wrong = (
         "the label {label} is another setup in the evaluation {other}: what differs (pre, or a step) does not show in "
         "a label; make it a value of an option"

@@ -93,6 +93,7 @@ class Bench:
         self._project_dir = project_dir
         self._backend = backend
         self.on_cell = on_cell
+        self.on_notice: Callable[[str], None] = lambda _: None
         self.interrupts = interrupts or (lambda _: nullcontext())
         self.stop = Stop.fresh()
         self._plan: Plan | None = None
@@ -176,8 +177,11 @@ class Bench:
         """The immutable base tree of a task and its digest; made when it is not there yet."""
         bases = self.bases
 
+        def write(into: Path) -> None:
+            bases.write(task, into)
+
         def tree() -> Path:
-            return self.base_trees.get(bases.key(task), lambda into: bases.write(task, into))
+            return self.base_trees.get(bases.key(task), write)
 
         return tree(), bases.digest(task, tree)
 
@@ -201,21 +205,28 @@ class Bench:
             return self.store.artifacts.put(redactor.redact(data), media)
 
         return Kit(
-            sandbox=self.sandbox, workspaces=self.workspaces, keep=keep, redactor=redactor, cancel=self.stop.running
+            sandbox=self.sandbox,
+            workspaces=self.workspaces,
+            keep=keep,
+            keep_exactly=self.store.artifacts.put,
+            redactor=redactor,
+            cancel=self.stop.running,
         )
 
     def _secrets(self) -> dict[str, str]:
-        """The values of every credential that a tool of the registry names, by variable."""
-        names = {
-            name
-            for definition in self.registry.tools.values()
-            for name in getattr(getattr(definition, "credentials", None), "env", ())
-        }
+        """The values of every credential that a tool or an upstream names, by variable."""
+        from bench_pipeline.execution.invocation import secret_names
+        from bench_pipeline.registry import ToolDefinition
+
+        tools = (tool for tool in self.registry.tools.values() if isinstance(tool, ToolDefinition))
+        names = {name for tool in tools for name in secret_names(tool)}
         upstreams = self.project.config.upstreams.values()
         names |= {upstream.key_env for upstream in upstreams if upstream.key_env}
         return {name: os.environ[name] for name in sorted(names) if os.environ.get(name)}
 
-    def limits(self, task: "Task | None", *, wall_s: float | None = None, output_bytes: int = OUTPUT_BYTES) -> "Limits":
+    def limits(
+        self, task: "Task | None", *, wall_s: float | None = None, output_bytes: int = OUTPUT_BYTES
+    ) -> "Limits":
         """The limits of one command of a task: its own time, or the project's, and the project's resources."""
         from bench_pipeline.execution.sandbox import Limits
 
@@ -234,7 +245,7 @@ class Bench:
         limits = self.limits(task)
         return {
             "wall_s": repr(float(limits.wall_s)),
-            "cpus": repr(float(limits.cpus)),
+            "cpus": str(limits.cpus),
             "memory_bytes": str(limits.memory_bytes),
             "pids": str(limits.pids),
         }

@@ -18,7 +18,11 @@ def write_cells(bench: "Bench", partitions: Sequence[Partition]) -> dict[Partiti
     plan = bench.plan()
     return {
         part: write_table(
-            bench.store, "evaluation_cells", in_partition(plan.cells, part), tier=part.tier, attempt=part.attempt
+            bench.store,
+            "evaluation_cells",
+            in_partition(plan.cells, part),
+            tier=part.tier,
+            attempt=part.attempt,
         )
         for part in partitions
     }

@@ -33,8 +33,16 @@ Check = Callable[[TableSchema, pa.Table], tuple[int, str]]
 
 
 def _schema(schema: TableSchema, table: pa.Table) -> tuple[int, str]:
-    wrong = [f.name for f in schema.schema if f.name not in table.column_names or table.field(f.name).type != f.type]
-    nulls = {name: table[name].null_count for name in schema.required if name not in wrong and table[name].null_count}
+    wrong = [
+        f.name
+        for f in schema.schema
+        if f.name not in table.column_names or table.field(f.name).type != f.type
+    ]
+    nulls = {
+        name: table[name].null_count
+        for name in schema.required
+        if name not in wrong and table[name].null_count
+    }
     if wrong:
         return table.num_rows, f"columns missing or of another type: {', '.join(wrong)}"
     return sum(nulls.values()), f"nulls where none may be: {nulls}"
@@ -45,8 +53,12 @@ def _unique_keys(schema: TableSchema, table: pa.Table) -> tuple[int, str]:
     return table.num_rows - distinct, f"rows that repeat a key of ({', '.join(schema.key)})"
 
 
-def _unit_range(schema: TableSchema, table: pa.Table) -> tuple[int, str]:
-    columns = [name for name in ("pass_rate", "rate_low", "rate_high", "p_value", "p_holm") if name in table.column_names]
+def _unit_range(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    columns = [
+        name
+        for name in ("pass_rate", "rate_low", "rate_high", "p_value", "p_holm")
+        if name in table.column_names
+    ]
     faulty = 0
     for name in columns:
         values = table[name].drop_null()
@@ -56,18 +68,23 @@ def _unit_range(schema: TableSchema, table: pa.Table) -> tuple[int, str]:
 
 
 def _outcomes(_: TableSchema, table: pa.Table) -> tuple[int, str]:
-    """attempted = verdicts + execution failures, and only a verdict says whether it passed."""
+    """Attempted = verdicts + execution failures, and only a verdict says whether it passed."""
     classes = table["outcome_class"]
     known = pc.is_in(classes, value_set=pa.array(["verdict", "execution_failure", "not_attempted"]))
     judged = pc.equal(classes, "verdict")
     agrees = pc.equal(judged, pc.is_valid(table["passed"]))
     right = pc.equal(pc.fill_null(table["passed"], False), pc.equal(table["outcome"], "passed"))
-    return _count_false(pc.and_(pc.and_(known, agrees), right)), "rows whose class, outcome and pass mark disagree"
+    return _count_false(
+        pc.and_(pc.and_(known, agrees), right)
+    ), "rows whose class, outcome and pass mark disagree"
 
 
 def _denominators(_: TableSchema, table: pa.Table) -> tuple[int, str]:
     ordered = pc.and_(
-        pc.and_(pc.less_equal(table["passed"], table["measured"]), pc.less_equal(table["measured"], table["attempted"])),
+        pc.and_(
+            pc.less_equal(table["passed"], table["measured"]),
+            pc.less_equal(table["measured"], table["attempted"]),
+        ),
         pc.less_equal(table["attempted"], table["total"]),
     )
     costs = pc.equal(pc.add(table["cost_known"], table["cost_unknown"]), table["attempted"])
@@ -85,7 +102,10 @@ _COMMON: Mapping[str, tuple[str, Check]] = {
 _OWN: Mapping[str, Mapping[str, tuple[str, Check]]] = {
     "verdicts": {"outcomes": ("Outcome, class and pass mark agree in every row.", _outcomes)},
     "evaluation_rankings": {
-        "denominators": ("passed <= measured <= attempted <= total, and costs are known or unknown.", _denominators),
+        "denominators": (
+            "passed <= measured <= attempted <= total, and costs are known or unknown.",
+            _denominators,
+        ),
         "unit_range": ("Rates are null or within 0..1.", _unit_range),
     },
     "paired_comparisons": {"unit_range": ("Probabilities are null or within 0..1.", _unit_range)},
@@ -108,7 +128,9 @@ def check_table(store: "Store", name: str, partitions: Sequence[Partition] = ())
     for check, (text, look) in {**_COMMON, **_OWN.get(name, {})}.items():
         faulty, fault = look(schema, table)
         outcomes.append(
-            CheckOutcome(check, faulty == 0, text if faulty == 0 else f"{faulty} {fault}", table.num_rows, faulty)
+            CheckOutcome(
+                check, faulty == 0, text if faulty == 0 else f"{faulty} {fault}", table.num_rows, faulty
+            )
         )
     return outcomes
 

@@ -51,7 +51,9 @@ def collect_verdicts(store: "Store", prices: "PriceTable", cells: pa.Table) -> p
     keys = identities(cells)
     newest = store.verdicts.newest(keys)
     costs = summed_by_identity(priced(store.verdicts.priced_rows(keys), prices))
-    at = pc.index_in(binary_keys(cells["identity"].combine_chunks()), value_set=newest["identity"].combine_chunks())
+    at = pc.index_in(
+        binary_keys(cells["identity"].combine_chunks()), value_set=newest["identity"].combine_chunks()
+    )
     columns: dict[str, pa.Array | pa.ChunkedArray] = {name: cells[name] for name in _FROM_CELL}
     for name in schema.names:
         if name not in columns and name in newest.column_names:

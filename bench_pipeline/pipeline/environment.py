@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from bench_pipeline.tasks import Task
 
 # Interpreters and build tools whose version changes what a command does, and which print it with --version.
-INTERPRETERS = (
-    "bash", "bun", "cargo", "clang", "cmake", "composer", "deno", "dotnet", "erl", "g++", "gcc", "ghc", "go", "gradle",
-    "java", "javac", "julia", "lua", "make", "mvn", "node", "npm", "npx", "ocaml", "perl", "php", "pip", "pip3", "pnpm",
-    "prove", "pytest", "python", "python3", "Rscript", "ruby", "rustc", "scala", "sqlite3", "swift", "tclsh", "tox", "uv",
-    "yarn", "zig",
-)  # fmt: skip
+INTERPRETERS = frozenset(
+    "bash bun cargo clang cmake composer deno dotnet erl g++ gcc ghc go gradle java javac julia lua make mvn node npm "
+    "npx ocaml perl php pip pip3 pnpm prove pytest python python3 Rscript ruby rustc scala sqlite3 swift tclsh tox uv "
+    "yarn zig".split()  # noqa: SIM905  a list literal of one name a line would fill the screen
+)
 
 _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
 # Probing a version or a fingerprint is a look, not work.
@@ -62,7 +61,9 @@ class Environment:
     @cached_property
     def os_release(self) -> str:
         """The distribution inside the sandbox."""
-        return self._probe(("/bin/sh", "-c", "cat /usr/lib/os-release /etc/os-release 2>/dev/null || uname -sr"))[1]
+        return self._probe(
+            ("/bin/sh", "-c", "cat /usr/lib/os-release /etc/os-release 2>/dev/null || uname -sr")
+        )[1]
 
     def learn(self, commands: Iterable[str]) -> None:
         """Ask for every interpreter that the commands name in one go, so that planning starts one sandbox."""
@@ -86,7 +87,12 @@ class Environment:
 
     def document(self, task: "Task", limits: Mapping[str, object]) -> dict[str, object]:
         """The environment of a task's cells as a JSON-able document, from which its digest is made."""
-        commands = [*task.environment.setup, *task.verify.setup, task.verify.command, *task.environment.fingerprint]
+        commands = [
+            *task.environment.setup,
+            *task.verify.setup,
+            task.verify.command,
+            *task.environment.fingerprint,
+        ]
         return {
             "sandbox": self._bench.sandbox.policy(),
             "image": task.environment.image,
@@ -129,14 +135,23 @@ class Environment:
             )
         return version
 
-    def effect(self, task: "Task", base_tree: Path, base_digest: str, environment: str, pre: tuple[str, ...]) -> Effect:
+    def effect(
+        self, task: "Task", base_tree: Path, base_digest: str, environment: str, pre: tuple[str, ...]
+    ) -> Effect:
         """What ``environment.setup`` and ``pre`` leave in the tree; no commands leave nothing to say."""
         if not task.environment.setup and not pre:
             return Effect()
         if not self._bench.sandbox.isolates:
-            return Effect(unknown=f"the {self._bench.sandbox.name} sandbox cannot hold setup commands to the tree")
+            return Effect(
+                unknown=f"the {self._bench.sandbox.name} sandbox cannot hold setup commands to the tree"
+            )
         key = digest(
-            {"base": base_digest, "environment": environment, "setup": list(task.environment.setup), "pre": list(pre)}
+            {
+                "base": base_digest,
+                "environment": environment,
+                "setup": list(task.environment.setup),
+                "pre": list(pre),
+            }
         )
         kept = self._bench.project.local_dir / "effects" / f"{key}.json"
         if kept.is_file():

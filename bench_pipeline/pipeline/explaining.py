@@ -36,7 +36,9 @@ def find_identity(bench: "Bench", prefix: str) -> str:
         known.add(wanted)
     if len(known) != 1:
         found = "no cell has it" if not known else f"{len(known)} cells start with it"
-        raise NotFoundError(f"looking up the cell {prefix}", found, "give more digits; `bench table verdicts` lists them")
+        raise NotFoundError(
+            f"looking up the cell {prefix}", found, "give more digits; `bench table verdicts` lists them"
+        )
     return known.pop()
 
 
@@ -65,7 +67,11 @@ def show(bench: "Bench", identity: str) -> dict[str, Any]:
     cells = bench.store.tables.read("evaluation_cells")
     planned = cells.filter(pc.equal(cells["identity"], identity)).to_pylist()
     rows = bench.store.verdicts.history(identity)
-    tries = priced(rows, bench.prices).sort_by([("measured_at", "ascending")]).to_pylist() if rows.num_rows else []
+    tries = (
+        priced(rows, bench.prices).sort_by([("measured_at", "ascending")]).to_pylist()
+        if rows.num_rows
+        else []
+    )
     for row in tries:
         for key in ("identity", "run_key", "verify_key"):
             row[key] = row[key].hex()
@@ -84,7 +90,9 @@ def _record(bench: "Bench", identity: str) -> Record:
     mine = plan.cells.filter(pc.equal(plan.cells["identity"], identity)).to_pylist()
     if not mine:
         raise NotFoundError(
-            f"explaining the cell {identity[:12]}", "it was never tried and is not planned", "give an identity of `bench table`"
+            f"explaining the cell {identity[:12]}",
+            "it was never tried and is not planned",
+            "give an identity of `bench table`",
         )
     cell = mine[0]
     setup, task = plan.setups[cell["evaluation"], cell["setup_digest"]], plan.tasks[cell["task_id"]]
@@ -131,5 +139,3 @@ def _flat(stage: str, prefix: str, value: object) -> Iterator[tuple[tuple[str, s
         yield (stage, prefix), value
     else:
         yield (stage, prefix), canonical_json(value).decode()
-
-

@@ -54,15 +54,20 @@ def known_costs(store: "Store") -> dict[str, float]:
 
 def _history(store: "Store") -> "pd.DataFrame":
     """Cost and time of every cell that was ever tried and is still in the verdicts table."""
-    verdicts = store.tables.read("verdicts", columns=["setup_digest", "outcome_class", "cost_usd", "duration_s"])
+    verdicts = store.tables.read(
+        "verdicts", columns=["setup_digest", "outcome_class", "cost_usd", "duration_s"]
+    )
     tried = verdicts.filter(pc.not_equal(verdicts["outcome_class"], "not_attempted"))
-    return tried.to_pandas()
+    frame: pd.DataFrame = tried.to_pandas()
+    return frame
 
 
 def _setup_forecast(label: str, cells: "pd.DataFrame", history: "pd.DataFrame") -> dict[str, object]:
     to_run = int((cells["action"] == "run").sum())
     costs, seconds = _spread(history["cost_usd"], to_run), _spread(history["duration_s"], to_run)
-    reasons = [text for text in (*cells["action_reason"], *cells["not_reusable_reason"]) if isinstance(text, str)]
+    reasons = [
+        text for text in (*cells["action_reason"], *cells["not_reusable_reason"]) if isinstance(text, str)
+    ]
     return {
         "setup": label,
         "cells": len(cells),
@@ -86,4 +91,4 @@ def _spread(values: "pd.Series[float]", cells: int) -> tuple[float | None, float
         return 0.0, 0.0, 0.0
     if known.empty:
         return None, None, None
-    return tuple(float(value) * cells for value in (known.min(), known.median(), known.max()))
+    return float(known.min()) * cells, float(known.median()) * cells, float(known.max()) * cells

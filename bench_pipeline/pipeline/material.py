@@ -24,15 +24,15 @@ class PlannedCell(Protocol):
     """What of a planned cell its job is made from."""
 
     @property
-    def identity(self) -> str: ...
+    def identity(self) -> str: ...  # noqa: D102
     @property
-    def evaluation(self) -> str: ...
+    def evaluation(self) -> str: ...  # noqa: D102
     @property
-    def setup_digest(self) -> str: ...
+    def setup_digest(self) -> str: ...  # noqa: D102
     @property
-    def task_id(self) -> str: ...
+    def task_id(self) -> str: ...  # noqa: D102
     @property
-    def attempt(self) -> int: ...
+    def attempt(self) -> int: ...  # noqa: D102
 
 
 class PredictionRow(StrictModel):
@@ -149,7 +149,12 @@ def refusal(job: "CellJob", kit: "Kit") -> str | None:
     if job.task.verify.network and kit.sandbox.isolates:
         return "verify.network needs a network, and an isolated sandbox has none"
     return next(
-        (why for leaf in job.setup.leaves() if (why := network_refusal(leaf.definition, kit.sandbox)) is not None), None
+        (
+            why
+            for leaf in job.setup.leaves()
+            if (why := network_refusal(leaf.definition, kit.sandbox, leaf.effects().values())) is not None
+        ),
+        None,
     )
 
 
@@ -170,7 +175,11 @@ def keep_records(bench: "Bench", plan: "Plan", cell: PlannedCell) -> dict[str, s
         "prediction": row["prediction_digest"],
         "attempt": cell.attempt,
     }
-    verify = {"recipe": VERIFY_RECIPE, "verify": row["verify_digest"], "environment": row["environment_digest"]}
+    verify = {
+        "recipe": VERIFY_RECIPE,
+        "verify": row["verify_digest"],
+        "environment": row["environment_digest"],
+    }
     identity = {"recipe": IDENTITY_RECIPE, "run_key": row["run_key"], "verify_key": row["verify_key"]}
     documents = {
         "record_setup": setup.document,

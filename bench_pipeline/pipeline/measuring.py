@@ -26,6 +26,7 @@ from bench_pipeline.pipeline.selection import Partition, RunOptions
 from bench_pipeline.pipeline.spending import Budget
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.pipeline.working import work
+from bench_pipeline.store.schemas import CANDIDATE_PARTS, VERDICT_PARTS
 from bench_pipeline.tables import table_schema
 
 if TYPE_CHECKING:
@@ -129,7 +130,9 @@ def _covered(cells: pa.Table, partitions: Sequence[Partition]) -> pa.Table:
     return pa.concat_tables([in_partition(cells, part) for part in partitions])
 
 
-def _write_tables(bench: "Bench", cells: pa.Table, partitions: Sequence[Partition]) -> dict[Partition, Written]:
+def _write_tables(
+    bench: "Bench", cells: pa.Table, partitions: Sequence[Partition]
+) -> dict[Partition, Written]:
     verdicts = collect_verdicts(bench.store, bench.prices, cells)
     return {
         part: write_table(
@@ -171,13 +174,14 @@ class _Run:
         self.bench, self.plan, self.options, self.run_id, self.log = bench, plan, options, run_id, log
         spending = bench.project.config.spending
         max_cost = options.max_cost_usd if options.max_cost_usd is not None else spending.max_cost_usd
+        self._said: set[str] = set()
+        self._saying = threading.Lock()
         self.budget = Budget(
             max_cost_usd=max_cost,
             max_cells=options.max_cells if options.max_cells is not None else spending.max_cells,
             expected_usd=known_costs(bench.store) if max_cost is not None else {},
             assume_cost_usd=spending.assume_cost_usd,
         )
-        self._append = threading.Lock()
 
     def measure(self, actions: pa.Table) -> dict[str, Deed]:
         """Do what ``actions`` say; what was done with every identity, also with those left alone."""
@@ -227,14 +231,23 @@ class _Run:
             deed = deed or self._execute(item, job, kit)
         return replace(deed, started_at=started, ended_at=datetime.now(UTC))
 
+    def _say_once(self, sentences: Iterable[str]) -> None:
+        """Tell people what this machine cannot enforce, each thing once a run."""
+        with self._saying:
+            for sentence in set(sentences) - self._said:
+                self._said.add(sentence)
+                self.log(sentence)
+                self.bench.on_notice(sentence)
+
     def _known(self, item: Item) -> bool:
         """Whether a verdict of the identity has appeared since the plan was made."""
         newest = self.bench.store.verdicts.newest(binary_keys(pa.array([item.identity])))
-        return newest.num_rows == 1 and newest["outcome_class"][0].as_py() == "verdict"
+        return bool(newest["outcome_class"].to_pylist() == ["verdict"])
 
     def _execute(self, item: Item, job: "CellJob", kit: "Kit") -> Deed:
         """Run the tool, within the budget, again after execution failures as often as was asked for."""
         costs: list[float | None] = []
+        last: Row = {}
         pause = _BACKOFF_S
         for remaining in range(self.options.retry, -1, -1):
             reservation = self.budget.reserve(item.setup_digest)
@@ -243,15 +256,16 @@ class _Run:
                     break
                 return Deed(item, "skipped", "not_attempted", f"{reservation.stopped_by} reached")
             row = self._try_once(item, job, kit)
-            if row is None:
+            if row is None:  # interrupted
                 self.budget.give_back(reservation)
                 return Deed(item, "skipped", "not_attempted", "interrupted")
+            last = row
             costs.append(self._cost(row))
             self.budget.settle(reservation, costs[-1])
             if row["outcome_class"] == "verdict" or not remaining or self.bench.stop.starting.wait(pause):
                 break
             pause = min(pause * 2, _MAX_BACKOFF_S)
-        return Deed(item, "executed", str(row["outcome"]), _text(row["reason"]), cost_usd=_sum(costs))
+        return Deed(item, "executed", str(last["outcome"]), _text(last["reason"]), cost_usd=_sum(costs))
 
     def _try_once(self, item: Item, job: "CellJob", kit: "Kit") -> Row | None:
         """Candidate, then verdict, each stored before the next step; None when it was interrupted."""
@@ -260,14 +274,17 @@ class _Run:
         produced = produce(job, kit)
         if produced.interrupted:
             return None
+        self._say_once(produced.not_enforced)
         records = keep_records(self.bench, self.plan, item)
         if produced.overlay is not None:
-            self._keep(self.bench.store.candidates, produced.candidate_row(self.run_id))
+            self.bench.store.candidates.append(
+                CANDIDATE_PARTS.from_rows([produced.candidate_row(self.run_id)])
+            )
         judged = judge(job, produced, kit)
         if judged.interrupted:
             return None
         row = judged.verdict_row(self.run_id, records)
-        self._keep(self.bench.store.verdicts, row)
+        self.bench.store.verdicts.append(VERDICT_PARTS.from_rows([row]))
         return row
 
     def _reverify(self, item: Item, job: "CellJob", kit: "Kit") -> Deed | None:
@@ -281,21 +298,28 @@ class _Run:
         if judged.interrupted:
             return Deed(item, "skipped", "not_attempted", "interrupted")
         row = judged.verdict_row(self.run_id, keep_records(self.bench, self.plan, item))
-        self._keep(self.bench.store.verdicts, row)
+        self.bench.store.verdicts.append(VERDICT_PARTS.from_rows([row]))
         return Deed(item, "reverified", str(row["outcome"]), _text(row["reason"]), cost_usd=0.0)
 
-    def _keep(self, parts: object, row: Row) -> None:
-        parts.append(parts.schema.from_rows([row]))  # type: ignore[attr-defined]
-
     def _cost(self, row: Row) -> float | None:
-        table = self.bench.store.verdicts.schema.from_rows([row])
+        table = VERDICT_PARTS.from_rows([row])
         cost: float | None = priced(table, self.bench.prices)["cost_usd"][0].as_py()
         return cost
 
 
 def _items(actions: pa.Table) -> list[Item]:
     """The distinct identities, first attempts of everything first, so that a cap leaves balanced data."""
-    columns = ["identity", "run_key", "action", "action_reason", "setup", "setup_digest", "task_id", "attempt", "evaluation"]
+    columns = [
+        "identity",
+        "run_key",
+        "action",
+        "action_reason",
+        "setup",
+        "setup_digest",
+        "task_id",
+        "attempt",
+        "evaluation",
+    ]
     seen: dict[str, Item] = {}
     for row in zip(*(actions[name].to_pylist() for name in columns), strict=True):
         seen.setdefault(row[0], Item(*row))
@@ -320,5 +344,3 @@ def _sum(costs: Iterable[float | None]) -> float | None:
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
-
-

@@ -75,7 +75,8 @@ class Plan:
 
     def row(self, evaluation: str, identity: str) -> dict[str, Any]:
         """One cell as a mapping of the table's columns."""
-        return self.cells.slice(self._row_of[evaluation, identity], 1).to_pylist()[0]
+        row: dict[str, Any] = self.cells.slice(self._row_of[evaluation, identity], 1).to_pylist()[0]
+        return row
 
 
 def select(cells: pa.Table, selection: Selection) -> pa.Table:
@@ -118,7 +119,9 @@ def _planned_setups(bench: "Bench", names: Sequence[str]) -> tuple[list[PlannedS
         try:
             document = load_evaluation(bench.project, name)
             resolution = resolve(bench.project, bench.registry, document)
-            planned += [_planned_setup(bench, name, resolution.attempts, setup) for setup in resolution.setups]
+            planned += [
+                _planned_setup(bench, name, resolution.attempts, setup) for setup in resolution.setups
+            ]
         except DocumentError as error:
             problems += error.problems
         except BenchError as error:
@@ -223,8 +226,8 @@ def _cells_table(bench: "Bench", setups: Sequence[PlannedSetup], tasks: Sequence
     attempts = np.repeat([setup.attempts for setup in setups], len(tasks))
     at = np.repeat(np.arange(len(pairs)), attempts)
     attempt = np.concatenate([np.arange(1, count + 1) for count in attempts])
-    pair_table = pa.Table.from_pylist(pairs)
-    rows = pair_table.take(pa.array(at))
+    given = pa.schema([schema.field(name) for name in pairs[0]])
+    rows = pa.Table.from_pylist(pairs, schema=given).take(pa.array(at))
     keys = cell_keys(
         task=rows["task_digest"].to_pylist(),
         setup=rows["setup_digest"].to_pylist(),

@@ -6,7 +6,8 @@ them. A sum with an unknown part is unknown.
 
 import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from bench_pipeline.registry import TokenCounts, cost_of_cell
 if TYPE_CHECKING:
     from bench_pipeline.registry import PriceTable
 
-_PRICE_COLUMNS = (
+_PRICE_COLUMNS = [
     "outcome_class",
     "tool_ran",
     "model_id",
@@ -26,7 +27,7 @@ _PRICE_COLUMNS = (
     "cost_reported_usd",
     "cost_is_real",
     "step_usage",
-)
+]
 
 
 def priced(rows: pa.Table, prices: "PriceTable") -> pa.Table:
@@ -34,41 +35,28 @@ def priced(rows: pa.Table, prices: "PriceTable") -> pa.Table:
 
     A try that ended before its tool ran cost nothing.
     """
-    columns = [rows[name].to_pylist() for name in _PRICE_COLUMNS]
-    costs = [_row_cost(prices, *values) for values in zip(*columns, strict=True)]
+    costs = [_row_cost(row, prices) for row in rows.select(_PRICE_COLUMNS).to_pylist()]
     return rows.append_column("cost_usd", pa.array(costs, pa.float64()))
 
 
-def _row_cost(
-    prices: "PriceTable",
-    outcome_class: str,
-    tool_ran: bool,
-    model_id: str | None,
-    tokens_input: int | None,
-    tokens_cache_read: int | None,
-    tokens_cache_write: int | None,
-    tokens_output: int | None,
-    reported: float | None,
-    is_real: bool | None,
-    step_usage: str | None,
-) -> float | None:
-    if outcome_class != "verdict" and not tool_ran:
+def _row_cost(row: Mapping[str, Any], prices: "PriceTable") -> float | None:
+    if row["outcome_class"] != "verdict" and not row["tool_ran"]:
         return 0.0
-    if step_usage is None:
-        tokens = TokenCounts(tokens_input, tokens_cache_read, tokens_cache_write, tokens_output)
-        return cost_of_cell(prices, model_id, tokens, reported, bool(is_real))
-    parts = [
-        cost_of_cell(
-            prices,
-            step["model_id"],
-            TokenCounts(step["input"], step["cache_read"], step["cache_write"], step["output"]),
-            step["cost_reported_usd"],
-            bool(step["cost_is_real"]),
+    if row["step_usage"] is None:
+        tokens = TokenCounts(
+            row["tokens_input"], row["tokens_cache_read"], row["tokens_cache_write"], row["tokens_output"]
         )
-        for step in json.loads(step_usage)
-    ]
-    known = [part for part in parts if part is not None]
-    return math.fsum(known) if len(known) == len(parts) else None
+        return cost_of_cell(
+            prices, row["model_id"], tokens, row["cost_reported_usd"], bool(row["cost_is_real"])
+        )
+    return _sum([_step_cost(step, prices) for step in json.loads(row["step_usage"])])
+
+
+def _step_cost(step: Mapping[str, Any], prices: "PriceTable") -> float | None:
+    tokens = TokenCounts(step["input"], step["cache_read"], step["cache_write"], step["output"])
+    return cost_of_cell(
+        prices, step["model_id"], tokens, step["cost_reported_usd"], bool(step["cost_is_real"])
+    )
 
 
 def summed_by_identity(rows: pa.Table) -> pa.Table:
@@ -111,4 +99,3 @@ def total(column: pa.ChunkedArray | pa.Array) -> tuple[float, int, int]:
     """(sum of the known values, how many are known, how many are not)."""
     known = column.drop_null().to_pylist()
     return math.fsum(known), len(known), len(column) - len(known)
-

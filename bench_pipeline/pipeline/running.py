@@ -36,7 +36,9 @@ class RunRequest:
     @property
     def to_measure(self) -> int:
         """How many cells would run a tool or be checked again."""
-        return int(pc.sum(pc.is_in(self.actions["action"], value_set=pa.array(["run", "reverify"]))).as_py() or 0)
+        return int(
+            pc.sum(pc.is_in(self.actions["action"], value_set=pa.array(["run", "reverify"]))).as_py() or 0
+        )
 
 
 def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
@@ -169,7 +171,9 @@ def summary(bench: "Bench", request: RunRequest, run_id: str) -> dict[str, objec
     ``not_measured`` counts the selected cells that have no verdict.
     """
     verdicts = select(bench.store.tables.read("verdicts"), request.options.selection)
-    ran = select(bench.store.tables.read("run_cells", run_id=run_id), Selection(request.options.selection.evaluations))
+    ran = select(
+        bench.store.tables.read("run_cells", run_id=run_id), Selection(request.options.selection.evaluations)
+    )
     mine = ran.filter(pc.is_in(ran["identity"], value_set=pc.unique(verdicts["identity"])))
     actions = _counts(mine["action"])
     executed = mine.filter(pc.equal(mine["action"], "executed"))

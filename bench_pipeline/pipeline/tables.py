@@ -25,7 +25,7 @@ class Written:
     table: pa.Table
 
 
-def write_table(store: "Store", name: str, table: pa.Table, **partition: object) -> Written:
+def write_table(store: "Store", name: str, table: pa.Table, **partition: str | int) -> Written:
     """Write one partition (or the whole of an unpartitioned table) and say what is there now."""
     receipt = store.tables.write(name, table, **partition)
     return Written(str(receipt.path), receipt.rows, receipt.digest, table)
@@ -38,9 +38,9 @@ def preview(written: Sequence[Written], rows: int) -> str:
         return "No rows."
     names = [name for name in table.column_names if name not in _DIGESTS][:_PREVIEW_COLUMNS]
     lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
-    for row in table.select(names).slice(0, rows).to_pylist():
-        lines.append("| " + " | ".join(_cell(row[name]) for name in names) + " |")
-    return "\n".join(lines)
+    shown = table.select(names).slice(0, rows).to_pylist()
+    body = ["| " + " | ".join(_cell(row[name]) for name in names) + " |" for row in shown]
+    return "\n".join([*lines, *body])
 
 
 def _cell(value: object) -> str:

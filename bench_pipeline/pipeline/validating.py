@@ -114,6 +114,10 @@ def _validate(bench: "Bench", kit: "Kit", task: Task, *, repeat: int, allow_leak
     try:
         fingerprint = validation_fingerprint(fresh)
         base_tree, _ = bench.base_tree(fresh)
+        left_out = [
+            f"left out of the base tree: {item.path} ({item.why})" for item in bench.bases.left_out(fresh)
+        ]
+        warnings = (*warnings, *left_out)
         reference = overlay_from_patch(base_tree, task.reference_patch)
     except PatchError as error:
         why = f"the reference does not apply to the base: {error.wrong}"

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 
 from bench_pipeline.defs.partitions import key_of, partition_of, tier_by_attempt
-from bench_pipeline.defs.reporting import report_partitions, table_metadata
+from bench_pipeline.defs.reporting import Metadata, report_partitions, table_metadata
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cells import write_cells
 from bench_pipeline.pipeline.measuring import write_verdicts
 from bench_pipeline.pipeline.reading import write_comparisons, write_rankings
 from bench_pipeline.pipeline.selection import RunOptions, Selection
+from bench_pipeline.pipeline.tables import Written
 from bench_pipeline.tables import table_schema
 
 GROUP = "evaluations"
@@ -21,7 +22,9 @@ INPUTS = (
     dg.AssetSpec("evaluation_files", group_name=GROUP, kinds={"yaml"}, description="evaluations/*.yaml"),
     dg.AssetSpec("tool_files", group_name=GROUP, kinds={"yaml"}, description="tools/*.yaml and pricing.yaml"),
     dg.AssetSpec("task_files", group_name=GROUP, kinds={"yaml"}, description="tasks/<id>/ with hidden tests"),
-    dg.AssetSpec("prediction_files", group_name=GROUP, kinds={"json"}, description="predictions/<model>.jsonl"),
+    dg.AssetSpec(
+        "prediction_files", group_name=GROUP, kinds={"json"}, description="predictions/<model>.jsonl"
+    ),
 )
 
 
@@ -81,7 +84,9 @@ def evaluation_assets(max_attempts: int) -> list[dg.AssetsDefinition]:
     ) -> Iterator[dg.MaterializeResult[None]]:
         """Every planned cell with its keys: what the evaluations, tools and tasks expand to."""
         wanted = [partition_of(key) for key in context.partition_keys]
-        written = {key_of(part): item for part, item in write_cells(bench, wanted).items()}
+        written: dict[str, Written] = {
+            key_of(part): item for part, item in write_cells(bench, wanted).items()
+        }
         yield from report_partitions(context, table_schema("evaluation_cells"), written, {})
 
     @dg.asset(
@@ -104,8 +109,8 @@ def evaluation_assets(max_attempts: int) -> list[dg.AssetsDefinition]:
             run_id=context.run_id,
             log=context.log.info,
         )
-        written = {key_of(part): item for part, item in done.written.items()}
-        counts = {key_of(part): _counts(done.counts(part)) for part in done.written}
+        written: dict[str, Written] = {key_of(part): item for part, item in done.written.items()}
+        counts: dict[str, Metadata] = {key_of(part): _counts(done.counts(part)) for part in done.written}
         yield from report_partitions(context, table_schema("verdicts"), written, counts)
 
     @dg.asset(

@@ -1,0 +1,214 @@
+"""One cell from end to end: run its tool, take its candidate, judge it.
+
+The two halves are apart because a candidate is stored before it is judged: a kill between them costs a check,
+not an agent's run. What the outcomes mean is ``outcome``'s, what they become in the store is ``record``'s.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench_pipeline.errors import SandboxError, StoreError
+from bench_pipeline.evaluations import StepSetup
+from bench_pipeline.execution.guard import violations
+from bench_pipeline.execution.invocation import precondition_problem
+from bench_pipeline.execution.job import CellJob, Kit
+from bench_pipeline.execution.manifest import Exclusions, take_manifest
+from bench_pipeline.execution.outcome import CellFacts, decide
+from bench_pipeline.execution.overlay import (
+    Overlay,
+    capture,
+    overlay_from_patch,
+    patch_stats,
+    render_patch,
+)
+from bench_pipeline.execution.record import Judged, Produced, StepUse, Usage
+from bench_pipeline.execution.steps import Steps, timed
+from bench_pipeline.execution.usage import ToolEnd
+from bench_pipeline.execution.verification import Verification, run_setup, verify_candidate
+from bench_pipeline.execution.workspace import Workspace
+from bench_pipeline.tasks import PatchError, brought_by_tests, touched_by_reference
+
+if TYPE_CHECKING:
+    from bench_pipeline.store import Store
+
+_NO_USAGE = Usage.of(end=None, steps=(), exit_code=None, signal=None, duration_s=None, orphans=None)
+
+
+def produce(job: CellJob, kit: Kit) -> Produced:
+    """Run the cell's tool, or replay its patch, and take the candidate.
+
+    Raises StoreError when evidence cannot be kept; every other failure is part of the result.
+    """
+    leaves = job.setup.leaves()
+    for leaf in leaves:
+        unmet = precondition_problem(leaf)
+        if unmet is not None:
+            return Produced(job.run_key, CellFacts(precondition=unmet), _NO_USAGE, tool_ran=False)
+    try:
+        if len(leaves) == 1 and leaves[0].definition.invoke.replay is not None:
+            return _delivered(job, leaves[0], kit)
+        with kit.workspaces.open(job.base_tree) as workspace:
+            return _worked(job, leaves, workspace, kit)
+    except (SandboxError, OSError) as error:
+        return Produced(job.run_key, CellFacts(infrastructure=str(error)), _NO_USAGE, tool_ran=False)
+
+
+def restore(job: CellJob, store: "Store") -> Produced | None:
+    """The stored candidate of the cell's run key; None when there is none or it cannot be read any more."""
+    rows = store.candidates.newest([bytes.fromhex(job.run_key)]).to_pylist()
+    if not rows:
+        return None
+    row = rows[0]
+    delivered = row["tool_outcome"] != "patch_apply_failed"
+    try:
+        overlay = Overlay.decode(store.artifacts.get(row["overlay"])) if delivered else None
+    except StoreError:
+        return None
+    facts = CellFacts(
+        end=ToolEnd("limit" if row["reason"] == "limit" else "completed"),
+        exit_code=row["exit_code"],
+        candidate_empty=row["empty"] if delivered else None,
+        patch_problem=None if delivered else row["reason"],
+    )
+    columns = {name: row[name] for name in _NO_USAGE.columns}
+    return Produced(
+        run_key=job.run_key,
+        facts=facts,
+        usage=Usage(columns),
+        overlay=overlay,
+        overlay_digest=row["overlay"],
+        patch_files=row["patch_files"],
+        patch_lines=row["patch_lines"],
+        tool_ran=False,
+        phases=dict(row["phases"] or ()),
+        artifacts=dict(row["artifacts"] or ()),
+    )
+
+
+def judge(job: CellJob, produced: Produced, kit: Kit) -> Judged:
+    """Guard and verify a candidate, and name the outcome; without a candidate only the latter."""
+    facts, check = produced.facts, None
+    if produced.overlay is not None and not _is_settled(facts):
+        try:
+            touched = violations(
+                produced.overlay.touched_paths(),
+                declared=job.task.verify.protected_paths,
+                brought_by_tests=brought_by_tests(job.task),
+                touched_by_reference=touched_by_reference(job.task),
+            )
+            check = verify_candidate(
+                job.task,
+                job.base_tree,
+                produced.overlay,
+                kit=kit,
+                limits=job.verify_limits,
+                setup_limits=job.limits,
+            )
+            facts = replace(facts, violations=touched, check=check)
+        except (SandboxError, OSError) as error:
+            facts = replace(facts, infrastructure=str(error))
+    return Judged(produced, job.identity, job.verify_key, decide(facts), check)
+
+
+def _is_settled(facts: CellFacts) -> bool:
+    """Whether the outcome is known without a check: an empty candidate, or a failure before there was one."""
+    if facts.candidate_empty and facts.empty_decides:
+        return True
+    return decide(replace(facts, check=_UNCHECKED)).outcome_class != "verdict"
+
+
+# Stands in for a check to ask what would come of facts that had one.
+_UNCHECKED = Verification(exit_code=0)
+
+
+def _delivered(job: CellJob, leaf: StepSetup, kit: Kit) -> Produced:
+    """The candidate of a tool that delivers a patch instead of working in a tree."""
+    patch = job.predictions.get(leaf.name)
+    if patch is None:
+        why = f"no row for the task {job.task.id}"
+        return Produced(job.run_key, CellFacts(precondition=why), _NO_USAGE, tool_ran=False)
+    started = time.monotonic()
+    end = ToolEnd("completed")
+    usage = Usage.of(
+        end=end,
+        steps=[StepUse(leaf.model_id, end)],
+        exit_code=None,
+        signal=None,
+        duration_s=None,
+        orphans=None,
+    )
+    artifacts = {"delivered_patch": kit.keep(patch, "text/x-diff")}
+    try:
+        overlay = overlay_from_patch(job.base_tree, patch)
+    except PatchError as error:
+        facts = CellFacts(end=end, patch_problem=error.wrong)
+        return Produced(job.run_key, facts, usage, artifacts=artifacts)
+    facts = CellFacts(end=end, candidate_empty=overlay.empty)
+    produced = Produced(job.run_key, facts, usage, phases={"tool": time.monotonic() - started})
+    return _with_overlay(produced, overlay, job.base_tree, kit, artifacts)
+
+
+def _worked(job: CellJob, leaves: Sequence[StepSetup], workspace: Workspace, kit: Kit) -> Produced:
+    """Set the tree up, let every step work in it, and take what differs from the baseline."""
+    place, phases = workspace.place, dict[str, float]()
+    with timed(phases, "setup"):
+        problem = _set_up(job, workspace, kit)
+    if problem is not None:
+        facts = CellFacts(infrastructure=problem, cancelled=kit.cancel.is_set())
+        return Produced(job.run_key, facts, _NO_USAGE, tool_ran=False, phases=phases)
+    droppings = tuple(dict.fromkeys(glob for leaf in leaves for glob in leaf.definition.droppings))
+    exclude = Exclusions(droppings, job.base_tree)
+    before = take_manifest(place.tree, exclude, known=workspace.manifest)
+    steps = Steps(job, workspace, kit)
+    steps.run(leaves)
+    with timed(phases, "capture"):
+        overlay = _redacted(capture(place.tree, before, exclude), kit)
+    facts = replace(steps.facts, candidate_empty=overlay.empty)
+    produced = Produced(
+        run_key=job.run_key,
+        facts=facts,
+        usage=steps.usage(),
+        tool_ran=bool(steps.uses),
+        phases={**phases, **steps.phases},
+        not_enforced=tuple(dict.fromkeys(text for end in steps.ends for text in end.limits_not_enforced)),
+    )
+    return _with_overlay(produced, overlay, job.base_tree, kit, steps.artifacts)
+
+
+def _set_up(job: CellJob, workspace: Workspace, kit: Kit) -> str | None:
+    """Run ``environment.setup`` and ``pre``; returns what went wrong, or None."""
+    for what, commands in (("environment.setup", job.task.environment.setup), ("pre", job.setup.all_pre())):
+        problem = run_setup(commands, what, workspace.place, workspace.logs, kit, job.limits)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _redacted(overlay: Overlay, kit: Kit) -> Overlay:
+    """The overlay without the values of credentials: a key that a tool wrote into a file stays nowhere."""
+    clean = tuple(replace(entry, content=kit.redactor.redact(entry.content)) for entry in overlay.entries)
+    return replace(overlay, entries=clean)
+
+
+def _with_overlay(
+    produced: Produced, overlay: Overlay, base_tree: Path, kit: Kit, artifacts: dict[str, str]
+) -> Produced:
+    """The candidate kept: its overlay for the checks to come, its patch for people.
+
+    The overlay of a failed run is a diagnostic; it is kept as evidence and never judged.
+    """
+    patch = render_patch(base_tree, overlay)
+    files, lines = patch_stats(patch)
+    digest = kit.keep_exactly(overlay.encode(), "application/octet-stream")
+    failed = decide(replace(produced.facts, check=_UNCHECKED)).outcome_class != "verdict"
+    return replace(
+        produced,
+        overlay=None if failed else overlay,
+        overlay_digest=digest,
+        patch_files=files,
+        patch_lines=lines,
+        artifacts={**artifacts, "overlay": digest, "patch": kit.keep(patch, "text/x-diff")},
+    )
