@@ -60,6 +60,23 @@ class Locks:
             with Lease(self._files, name, self._term).held(deadline):
                 yield
 
+    def is_free(self, path: str) -> bool:
+        """Whether nobody holds the lock whose file in the store is ``path``."""
+        place = self._files.local(path)
+        try:
+            if place is None:
+                return _released(self._files.read(path))
+            handle = os.open(place, os.O_RDWR | os.O_NOFOLLOW)
+        except (FileNotFoundError, PermissionError):
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
 
 @contextmanager
 def _local_lock(place: Path, name: str, deadline: float | None) -> Iterator[None]:

@@ -48,7 +48,7 @@ class Quarantine:
         with self._lock:
             return set(self._found)
 
-    def put(self, path: str, error: CorruptPartError, data: bytes | None = None) -> None:
+    def put(self, path: str, error: CorruptPartError, data: bytes | None = None) -> Quarantined:
         """Put a corrupt file aside, with a note beside it; one that went away meanwhile is fine."""
         from bench_pipeline.identity import digest_bytes
 
@@ -65,6 +65,8 @@ class Quarantine:
             self._files.write(f"{target}.json", json.dumps(note, indent=1).encode() + b"\n")
             with suppress(FileNotFoundError):
                 self._files.move(path, target)
+        found = Quarantined(path, error.wrong, target)
         with self._lock:
-            self._found[path] = Quarantined(path, error.wrong, target)
+            self._found[path] = found
         _log.warning("%s is corrupt (%s)%s", path, error.wrong, f"; put aside as {target}" if target else "")
+        return found

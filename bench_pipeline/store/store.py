@@ -17,7 +17,9 @@ from bench_pipeline.store.quarantine import Quarantine, Quarantined
 if TYPE_CHECKING:
     from bench_pipeline.store.artifacts import Artifacts
     from bench_pipeline.store.candidates import Candidates
+    from bench_pipeline.store.maintenance import CompactReport, MigrateReport, VerifyReport
     from bench_pipeline.store.parts import Surroundings
+    from bench_pipeline.store.removal import ForgetReport, GcReport
     from bench_pipeline.store.tables import Tables
     from bench_pipeline.store.verdicts import Verdicts
 
@@ -100,6 +102,37 @@ class Store:
         digest = as_key(identity).hex()
         with self.locks.hold(f"cells/{digest[:2]}/{digest}", wait_s=wait_s):
             yield
+
+    def verify(self, *, put_aside: bool = False) -> "VerifyReport":
+        """Read and check everything; see ``maintenance.verify``."""
+        from bench_pipeline.store import maintenance
+
+        return maintenance.verify(self, put_aside=put_aside)
+
+    def compact(self) -> "CompactReport":
+        """Merge small parts; see ``maintenance.compact``."""
+        from bench_pipeline.store import maintenance
+
+        return maintenance.compact(self)
+
+    def migrate(self) -> "MigrateReport":
+        """Bring old files to the current version; see ``maintenance.migrate``."""
+        from bench_pipeline.store import maintenance
+
+        return maintenance.migrate(self)
+
+    def gc(self, *, dry_run: bool = False, grace_s: float | None = None) -> "GcReport":
+        """Remove what nothing refers to; see ``removal.collect_garbage``."""
+        from bench_pipeline.store import removal
+
+        grace = removal.GRACE_S if grace_s is None else grace_s
+        return removal.collect_garbage(self, dry_run=dry_run, grace_s=grace)
+
+    def forget(self, identity: str) -> "ForgetReport":
+        """Remove an identity and its evidence; see ``removal.forget``."""
+        from bench_pipeline.store import removal
+
+        return removal.forget(self, identity)
 
     @cached_property
     def _surroundings(self) -> "Surroundings":

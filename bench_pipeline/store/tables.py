@@ -58,7 +58,7 @@ class Tables:
         table = parquet.check_rows(table, schema.schema, schema.key, f"the table {name}")
         _check_partition(table, schema, partition)
         digest = content_digest(table, schema.key)
-        with self._around.locks.hold(_lock_name(schema, partition)):
+        with self._around.locks.hold(lock_name(path)):
             changed = self._stored_digest(path, schema) != digest
             if changed:
                 rows = (
@@ -100,7 +100,7 @@ class Tables:
         """Remove one partition; whether it was there."""
         schema = table_schema(name)
         path = _path(schema, partition)
-        with self._around.locks.hold(_lock_name(schema, partition)):
+        with self._around.locks.hold(lock_name(path)):
             there = self._files.info(path) is not None
             self._files.delete(path)
         return there
@@ -159,13 +159,16 @@ def _check_values(schema: TableSchema, partition: dict[str, Value]) -> None:
 
 def _check_partition(table: pa.Table, schema: TableSchema, partition: dict[str, Value]) -> None:
     for column in schema.partitions:
-        if table.num_rows and pc.unique(table[column]).to_pylist() != [partition[column]]:
+        if table.num_rows and [str(value) for value in pc.unique(table[column]).to_pylist()] != [
+            str(partition[column])
+        ]:
             wrong = f"it holds rows whose {column} is not {partition[column]!r}"
             raise StoreError(f"writing the table {schema.name}", wrong, "write each partition by itself")
 
 
-def _lock_name(schema: TableSchema, partition: dict[str, Value]) -> str:
-    return "table-" + "-".join([schema.name, *(str(partition[column]) for column in schema.partitions)])
+def lock_name(path: str) -> str:
+    """The lock under which a table's file is replaced."""
+    return "-".join(["table", path.split("/")[1], *_values(path).values()])
 
 
 def _values(path: str) -> dict[str, str]:
