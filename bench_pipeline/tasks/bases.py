@@ -4,6 +4,7 @@ What belongs here: from a task's source to a folder. What does not: keeping such
 (``execution``) and Git itself (``git``).
 """
 
+import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 from bench_pipeline.errors import NotFoundError
 from bench_pipeline.tasks.git import CloneCache, Repository, export_tree
 from bench_pipeline.tasks.task import DirectorySource, RemoteSource, Task
-from bench_pipeline.tasks.trees import Dropped, copy_tree, tree_digest
+from bench_pipeline.tasks.trees import Dropped, copy_tree, tree_digest, tree_files
 
 # Names the rules by which a commit becomes a tree; another number makes every kept digest unknown.
 _RULES = "tree1"
@@ -48,7 +49,20 @@ class Bases:
         """
         if isinstance(task.source, DirectorySource):
             return copy_tree(task.source.path, into)
-        return export_tree(self.repository(task), task.source.base_commit, into)
+        dropped = export_tree(self.repository(task), task.source.base_commit, into)
+        pairs = [[item.path, item.why] for item in dropped]
+        self._keep(self._digests / f"{self.key(task)}.left-out", json.dumps(pairs))
+        return dropped
+
+    def left_out(self, task: Task) -> tuple[Dropped, ...]:
+        """What had to be left out of a base tree that was written on this machine, now or earlier."""
+        if isinstance(task.source, DirectorySource):
+            return tuple(item for item in tree_files(task.source.path) if isinstance(item, Dropped))
+        try:
+            kept = json.loads((self._digests / f"{self.key(task)}.left-out").read_text(encoding="ascii"))
+        except (FileNotFoundError, ValueError):
+            return ()
+        return tuple(Dropped(path, why) for path, why in kept)
 
     def repository(self, task: Task) -> Repository:
         """The repository that holds a task's base commit, fetched when need be; errors as :meth:`write`."""

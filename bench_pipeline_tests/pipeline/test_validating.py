@@ -96,6 +96,14 @@ def test_a_good_task_is_valid_under_bubblewrap(project: Path, make: Make) -> Non
     assert found.reasons == ()
 
 
+def test_what_cannot_be_in_a_base_is_said(project: Path, make: Make) -> None:
+    folder = make("t")
+    (folder / "base" / "out").symlink_to("/etc/hostname")
+    found = validate(project, "t")
+    assert found.reasons == ()
+    assert "out" in found.warnings[0]
+
+
 def test_a_task_without_a_report_is_judged_by_exit_status(project: Path, make: Make) -> None:
     make("t", results=False)
     found = validate(project, "t")

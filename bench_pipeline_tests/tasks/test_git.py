@@ -262,6 +262,17 @@ def test_a_relative_remote_is_beside_the_project_and_the_projects_own_is_the_def
         Bases(tmp_path / "cache", project).write(default, into)
 
 
+def test_what_was_left_out_of_a_base_is_remembered(repository: Path, into: Path, tmp_path: Path) -> None:
+    (repository / "up").symlink_to("../secret")
+    base = commit(repository, {"a": b"1"})
+    task = task_at(tmp_path, "repository", base)
+    bases = Bases(tmp_path / "cache", tmp_path)
+    assert bases.left_out(task) == ()
+    dropped = bases.write(task, into)
+    assert [item.path for item in dropped] == ["up"]
+    assert Bases(tmp_path / "cache", tmp_path).left_out(task) == dropped
+
+
 def test_a_folder_is_copied_as_a_commit_would_be(repository: Path, into: Path, tmp_path: Path) -> None:
     (repository / "gone").symlink_to("/etc")
     (repository / "link").symlink_to("a")
