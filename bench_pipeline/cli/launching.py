@@ -76,9 +76,7 @@ def _alive(mark: str) -> bool:
         return False
 
 
-def run_evaluations(
-    bench: Bench, partitions: Sequence[Partition], options: RunOptions, *, verbose: bool
-) -> str:
+def run_evaluations(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:
     """Materialise cells, verdicts, rankings and comparisons over a rectangle of partitions as one run.
 
     Returns the run's id. Raises BenchError when the run failed for a reason of ours, with that reason.

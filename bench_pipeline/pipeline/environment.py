@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from bench_pipeline.tasks import Task
 
 # Interpreters and build tools whose version changes what a command does, and which print it with --version.
-INTERPRETERS = frozenset(
-    "bash bun cargo clang cmake composer deno dotnet erl g++ gcc ghc go gradle java javac julia lua make mvn node npm "
-    "npx ocaml perl php pip pip3 pnpm prove pytest python python3 Rscript ruby rustc scala sqlite3 swift tclsh tox uv "
-    "yarn zig".split()  # noqa: SIM905  a list literal of one name a line would fill the screen
-)
+_NAMES = """
+bash bun cargo clang cmake composer deno dotnet erl g++ gcc ghc go gradle java javac julia lua make mvn node npm npx
+ocaml perl php pip pip3 pnpm prove pytest python python3 Rscript ruby rustc scala sqlite3 swift tclsh tox uv yarn zig
+"""
+INTERPRETERS = frozenset(_NAMES.split())
 
 _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
 # Probing a version or a fingerprint is a look, not work.
