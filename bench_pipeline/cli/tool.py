@@ -12,6 +12,7 @@ from bench_pipeline.cli.output import (
     project_option,
     project_root,
     show,
+    wants_plain,
 )
 
 
@@ -48,15 +49,12 @@ def show_(name: str, project_dir: str | None, as_json: bool, plain: bool) -> Non
     if as_json:
         emit_json(document)
         return
-    rows = [
-        {"field": field, "value": value if isinstance(value, str) else _compact(value)}
-        for field, value in _flat(document).items()
-    ]
-    if plain:
-        emit_rows(rows, ["field", "value"], plain=True)
-        return
-    for row in rows:
-        click.echo(f"{plain_text(row['field'])}: {plain_text(row['value'])}")
+    for field, value in _flat(document).items():
+        text = value if isinstance(value, str) else _compact(value)
+        if wants_plain(plain):
+            emit_rows([{field: text}], [field], plain=True)
+        else:
+            click.echo(f"{plain_text(field)}: {plain_text(text)}")
 
 
 def _flat(document: dict[str, object]) -> dict[str, object]:

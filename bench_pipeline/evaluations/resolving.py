@@ -144,12 +144,12 @@ def _tool_setup(reader: BlockReader, tool: ToolDefinition, choice: Choice) -> Se
 
 def _repeated(document: Document[EvaluationDocument], made: list[tuple[int, Setup]]) -> Iterator[Problem]:
     """Setups that are given twice and labels that stand for two setups, by the two blocks that give them."""
-    by_digest: dict[str, tuple[int, Setup]] = {}
-    by_label: dict[str, tuple[int, str]] = {}
+    by_key: dict[tuple[object, ...], tuple[int, Setup]] = {}
+    by_label: dict[str, tuple[int, tuple[object, ...]]] = {}
     repeats: dict[tuple[int, int, str], list[str]] = {}
     for index, setup in made:
-        key = setup.written_digest()
-        first = by_digest.setdefault(key, (index, setup))
+        key = setup.written_key()
+        first = by_key.setdefault(key, (index, setup))
         if first[1] is not setup:
             same = setup.label if setup.label == first[1].label else f"{first[1].label} as {setup.label}"
             repeats.setdefault((first[0], index, "the setup"), []).append(same)

@@ -137,9 +137,24 @@ class Setup:
         ]
         return {"pre": list(self.pre), "workflow": self.definition.name, "steps": steps}
 
-    def written_digest(self) -> str:
-        """What tells this setup from others as far as documents say it; ``setup_digest`` knows versions too."""
-        return digest({"setup": self.components(), "version": self.tool_version})
+    def written_key(self) -> tuple[object, ...]:
+        """What tells this setup from others of one registry, as documents say it; equal where components are.
+
+        ``setup_digest`` also knows the versions that are there, and registries apart.
+        """
+        uses = [
+            (
+                leaf.name,
+                leaf.tool,
+                leaf.model_id,
+                leaf.effort,
+                tuple(leaf.options.items()),
+                leaf.prompt,
+                leaf.timeout_s,
+            )
+            for leaf in self.leaves()
+        ]
+        return (self.definition.name, self.tool_version, self.pre, *uses)
 
 
 def seconds_text(seconds: float) -> str:

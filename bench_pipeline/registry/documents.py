@@ -4,6 +4,7 @@ What belongs here: the document models. What does not: what several files say to
 what a tool means to an evaluation (``evaluations``).
 """
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -107,7 +108,8 @@ class Effect(StrictModel):
     @property
     def empty(self) -> bool:
         """Whether it does nothing at all."""
-        return self == Effect()
+        given = (self.args, self.env, self.pre, self.post, self.require_env, self.network.allow)
+        return not any(given)
 
 
 class Option(Effect):
@@ -124,8 +126,10 @@ class Option(Effect):
 
     def effect(self, value: str) -> Effect:
         """What ``value`` does, placeholders unfilled. Raises KeyError for a value that is not listed."""
-        if not self.free:
-            return self.values[value]
+        return self._beside if self.free else self.values[value]
+
+    @cached_property
+    def _beside(self) -> Effect:
         return Effect(
             args=self.args,
             env=self.env,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench_pipeline.cli import tool
 from bench_pipeline.cli.main import main
 
 HEAD = "apiVersion: bench.ber.run/v1alpha1\n"
@@ -83,16 +84,17 @@ def test_a_workflow_is_shown_with_its_steps(project: Path, capsys: pytest.Captur
     assert [(step["name"], step["tool"], step["timeout"]) for step in document["steps"]] == [
         ("plan", "agent", 300.0)
     ]
-    assert "steps.plan: {" in run(capsys, project, "show", "flow")[1]
+    assert "steps.plan=" in run(capsys, project, "show", "flow")[1]
 
 
 def test_text_from_a_file_cannot_steer_the_terminal(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for words in ((), ("--plain",)):
-        status, out, _ = run(capsys, project, "show", "agent", *words)
+    for terminal in (False, True):
+        monkeypatch.setattr(tool, "wants_plain", lambda _, terminal=terminal: not terminal)
+        status, out, _ = run(capsys, project, "show", "agent")
         assert status == 0
-        assert "Mine.\\u001b[2J" in out
+        assert f"description{': ' if terminal else '='}Mine.\\u001b[2J" in out
         assert "\x1b" not in out
 
 

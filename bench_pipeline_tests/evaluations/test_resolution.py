@@ -514,7 +514,7 @@ def block_text(axes: tuple[list[str], list[str], list[str], dict[str, list[str]]
     return json.dumps(block | ({"tool_version": versions} if versions else {}))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(AXES)
 def test_a_block_gives_the_product_of_its_lists_in_order_each_once(
     make: Make, axes: tuple[list[str], list[str], list[str], dict[str, list[str]]]
@@ -530,7 +530,7 @@ def test_a_block_gives_the_product_of_its_lists_in_order_each_once(
     assert len(set(labels(made))) == len(wanted)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(AXES, AXES)
 def test_two_blocks_are_added_and_refused_exactly_when_they_share_a_setup(
     make: Make,

@@ -326,6 +326,21 @@ def test_all_commands_before_the_tool_are_those_of_options_then_of_the_block_eac
     assert made.setups[1].step_values["plan.timeout"] == "300s"
 
 
+def test_setups_are_told_apart_by_their_keys_exactly_as_by_their_components(tmp_path: Path) -> None:
+    evaluation = changed(EVALUATION, "tools/1/pre", ["make deps"])
+    made = resolved(
+        tmp_path, as_json("Tool", AGENT), as_json("Workflow", FLOW), as_json("Evaluation", evaluation)
+    )
+    other = resolved(
+        tmp_path, as_json("Tool", AGENT), as_json("Workflow", FLOW), as_json("Evaluation", EVALUATION)
+    )
+    setups = [*made.setups, *other.setups]
+    written = [digest({"setup": setup.components(), "version": setup.tool_version}) for setup in setups]
+    for left, one in zip(setups, written, strict=True):
+        for right, two in zip(setups, written, strict=True):
+            assert (left.written_key() == right.written_key()) is (one == two)
+
+
 SCRIPT = """
 import sys
 from pathlib import Path

@@ -1,6 +1,8 @@
 """What a cell cost, from a project's table, from what the tool reported, from the built-in table."""
 
 import math
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -162,3 +164,9 @@ def test_a_cost_is_the_exact_sum_or_unknown(
     if cost is not None:
         total = sum((count or 0) * (rate or 0) for count, rate in zip(counts, rates, strict=True))
         assert cost == float(Decimal(total) / 10**6)
+
+
+def test_the_price_library_is_loaded_when_a_price_is_asked_for_and_not_before() -> None:
+    code = "import sys, bench_pipeline.registry; print('genai_prices' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"
