@@ -194,6 +194,7 @@ _SHELL_BLOCK = """\
       command: "true"                   # any command; it works in the task's tree"""
 
 _TEMPLATE = """\
+# yaml-language-server: $schema=../.bench/schemas/evaluation.schema.json
 apiVersion: bench.ber.run/v1alpha1
 kind: Evaluation
 

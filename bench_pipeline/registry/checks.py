@@ -7,7 +7,7 @@ several files say together (``layers``).
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from bench_pipeline.documents import one_of
+from bench_pipeline.documents import describe, one_of
 from bench_pipeline.registry import choices
 from bench_pipeline.registry.definitions import Definition, ToolDefinition
 from bench_pipeline.registry.documents import (
@@ -51,6 +51,8 @@ def tool_problems(tool: ToolDocument) -> Iterator[Found]:
         yield from _invoke_problems(tool.invoke, has_files=bool(tool.files))
     if tool.version is not None and tool.version.pattern is not None:
         yield from _pattern_problems(tool.version.pattern)
+    if tool.usage is not None:
+        yield from _usage_problems(tool.usage)
     for key, model in tool.models.items():
         for index, effort in enumerate(model.effort):
             if effort in model.effort[:index]:
@@ -87,6 +89,17 @@ def _placeholder_problems(field: tuple[str | int, ...], text: str, known: Iterab
     for name in placeholders([text]):
         if name not in names:
             yield field, f"{{{name}}} is not a placeholder here; {one_of(name, names, 'placeholders')}"
+
+
+def _usage_problems(usage: Usage) -> Iterator[Found]:
+    known = USAGE_FORMATS.get(usage.format)
+    if known is None:
+        hint = one_of(usage.format, USAGE_FORMATS, "formats")
+        yield ("usage", "format"), f"{describe(usage.format)} is not a format that can be read; {hint}"
+    for name in usage.files if known is not None else ():
+        if name not in known:
+            hint = one_of(name, sorted(known), f"files of {usage.format}")
+            yield ("usage", "files", name), f"{name} is not a file that {usage.format} reads; {hint}"
 
 
 def _pattern_problems(pattern: str) -> Iterator[Found]:

@@ -86,7 +86,7 @@ class Usage(StrictModel):
 
     format: Name = Field(description="The name of a reader.")
     files: dict[SafeName, Text] = Field(
-        default_factory=dict, description="Files that the reader needs, by role."
+        default_factory=dict, description="Files below HOME that the reader needs, by role."
     )
 
 

@@ -23,7 +23,7 @@ AGENT: Tree = {
     "description": "An agent.",
     "invoke": {"command": ["agent", "{prompt}", "{options}"], "env": {"A": "1", "B": "2"}},
     "version": {"command": ["agent", "--version"]},
-    "usage": {"format": "plain"},
+    "usage": {"format": "none"},
     "credentials": {"env": ["KEY"]},
     "network": {"allow": ["api.example.com"]},
     "models": {
@@ -179,7 +179,7 @@ def test_setups_with_different_inputs_have_different_digests_and_equal_versions_
         ("invoke/stdin", "prompt"),
         ("invoke/env", {"A": "1", "B": "3"}),
         ("invoke/success_exit_codes", [0, 1]),
-        ("usage/format", "other"),
+        ("usage/format", "bench-json"),
         ("network/allow", ["api.example.org"]),
         ("droppings", []),
     ],

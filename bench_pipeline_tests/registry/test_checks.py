@@ -94,6 +94,14 @@ def test_a_wrong_invocation_is_told_with_line_field_and_what_was_expected(
     ("body", "expected"),
     [
         ("version: {command: [x], pattern: '('}\n", "4: version.pattern: is not a regular expression"),
+        (
+            "usage: {format: bench-jsno}\n",
+            '4: usage.format: "bench-jsno" is not a format that can be read; did you mean',
+        ),
+        (
+            "usage: {format: bench-json, files: {log: x}}\n",
+            "4: usage.files.log: log is not a file that bench-json",
+        ),
         ("version: {command: []}\n", "4: version.command: expected at least one entry"),
         ("network: {allow: [raw.githubusercontent.com]}\n", "4: network.allow[0]: "),
         ("models: {a: {id: a, effort: [x, x]}}\n", "4: models.a.effort[1]: x stands twice"),

@@ -105,7 +105,7 @@ def test_the_overlay_file_of_an_untouched_built_in_is_the_project_s(builtin: Pat
     [
         ("invoke", "invoke: {command: [other]}"),
         ("version", "version: {command: [other]}"),
-        ("usage", "usage: {format: other}"),
+        ("usage", "usage: {format: none}"),
         ("credentials", "credentials: {env: [KEY]}"),
         ("network", "network: {allow: [api.example.com]}"),
         ("droppings", "droppings: [x]"),
