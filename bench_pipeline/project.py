@@ -103,9 +103,11 @@ class Harvest(StrictModel):
     """How `bench task create` splits a commit into tests and reference."""
 
     test_patterns: TextList = Field(
-        (), description="Globs of files that are tests; empty means the built-in ones."
+        (), description="Patterns, as in .gitignore, of files that are tests; empty means the built-in ones."
     )
-    noise_patterns: TextList = Field((), description="Globs of files that belong to neither part.")
+    noise_patterns: TextList = Field(
+        (), description="Patterns, as in .gitignore, of files that belong to neither part; asked first."
+    )
 
 
 class Sandbox(StrictModel):
