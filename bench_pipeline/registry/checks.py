@@ -15,9 +15,11 @@ from bench_pipeline.registry.documents import (
     Invoke,
     Option,
     ToolDocument,
+    Usage,
     WorkflowDocument,
     WorkflowStep,
 )
+from bench_pipeline.registry.formats import USAGE_FORMATS
 from bench_pipeline.registry.names import same_name
 from bench_pipeline.registry.placeholders import (
     COMMAND_PLACEHOLDERS,
@@ -96,7 +98,8 @@ def _usage_problems(usage: Usage) -> Iterator[Found]:
     if known is None:
         hint = one_of(usage.format, USAGE_FORMATS, "formats")
         yield ("usage", "format"), f"{describe(usage.format)} is not a format that can be read; {hint}"
-    for name in usage.files if known is not None else ():
+        return
+    for name in usage.files:
         if name not in known:
             hint = one_of(name, sorted(known), f"files of {usage.format}")
             yield ("usage", "files", name), f"{name} is not a file that {usage.format} reads; {hint}"
