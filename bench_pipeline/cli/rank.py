@@ -72,7 +72,7 @@ def rank(
 
 
 def _show(ranking: "EvaluationRanking", pairs: list[dict[str, object]], *, plain: bool) -> None:
-    from bench_pipeline.reports.text import ranking_display, ranking_notes
+    from bench_pipeline.reports.text import UNKNOWN, ranking_display, ranking_notes
     from bench_pipeline.tables import table_schema
 
     notes = ranking_notes(ranking.rows, pairs, ranking.left_out, ranking.commands)
@@ -85,7 +85,8 @@ def _show(ranking: "EvaluationRanking", pairs: list[dict[str, object]], *, plain
         )
         return
     shown = [ranking_display(row) for row in ranking.rows]
-    emit_rows(shown, shown[0], plain=False, title=plain_text(ranking.evaluation))
+    columns = [name for name in shown[0] if any(row[name] != UNKNOWN for row in shown)]
+    emit_rows(shown, columns, plain=False, title=plain_text(ranking.evaluation))
     for note in notes:
         click.echo(_line(note))
 

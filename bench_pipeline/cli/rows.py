@@ -1,11 +1,12 @@
 """Printing an Arrow table: JSON written row by row, key=value lines, or a table for people."""
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import click
 
-from bench_pipeline.cli.output import emit_rows, plain_text, wants_plain
+from bench_pipeline.cli.output import emit_rows, plain_text, show, wants_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 # A terminal shows the start of a digest; the whole of it is in --plain and --json.
 _DIGEST = 64
 _SHOWN = 12
+# Narrower columns break every word.
+_COLUMN_WIDTH = 13
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -30,15 +33,26 @@ def emit_table(table: "pa.Table", *, as_json: bool, plain: bool, title: str = ""
         for row in json_rows(table):
             emit_rows([row], names, plain=True)
     else:
-        filled = [name for name in names if table[name].null_count < max(1, table.num_rows)]
-        rows = [
-            {name: _short(value) for name, value in row.items()} for row in json_rows(table.select(filled))
-        ]
+        _show(table, title)
+
+
+def _show(table: "pa.Table", title: str) -> None:
+    """For people: a table while its columns fit the terminal, else one block of lines per row."""
+    from bench_pipeline.pipeline.querying import json_rows
+
+    filled = [name for name in table.column_names if table[name].null_count < max(1, table.num_rows)]
+    rows = [{name: _short(value) for name, value in row.items()} for row in json_rows(table.select(filled))]
+    if shutil.get_terminal_size().columns < _COLUMN_WIDTH * len(filled):
+        for number, row in enumerate(rows, 1):
+            click.echo(f"row {number}")
+            for name, value in row.items():
+                click.echo(f"  {name}: {show(value)}".replace("\n", "\\n"))
+    else:
         emit_rows(rows, filled, plain=False, title=title)
-        click.echo(f"{table.num_rows} row{'' if table.num_rows == 1 else 's'}")
-        unknown = [name for name in names if name not in filled]
-        if unknown and table.num_rows:
-            click.echo(f"unknown in every row: {', '.join(unknown)}")
+    click.echo(f"{table.num_rows} row{'' if table.num_rows == 1 else 's'}")
+    unknown = [name for name in table.column_names if name not in filled]
+    if unknown and table.num_rows:
+        click.echo(f"unknown in every row: {', '.join(unknown)}")
 
 
 def _emit_json_rows(table: "pa.Table") -> None:

@@ -66,7 +66,7 @@ def ranking_display(row: Row) -> dict[str, str]:
     low, high = row["band_low"], row["band_high"]
     return {
         "rank": UNKNOWN if row["rank"] is None else str(row["rank"]),
-        "band": UNKNOWN if low is None else f"{low}-{high}",
+        "band": UNKNOWN if low is None else str(low) if low == high else f"{low} to {high}",
         "setup": row["setup"],
         "pass rate": rate_text(row["pass_rate"], row["rate_low"], row["rate_high"]),
         "passed": counts_text(row),

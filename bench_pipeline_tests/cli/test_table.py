@@ -143,6 +143,17 @@ def test_a_terminal_gets_short_digests_and_no_empty_columns(
     assert "unknown in every row: cost_usd" in text
 
 
+@pytest.mark.usefixtures("terminal")
+def test_a_row_with_more_columns_than_fit_is_shown_as_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert call("table", "verdicts", "--where", "task_id = 't000'", "--project", project(tmp_path, DATA)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines.count("  task_id: t000") == 2
+    assert "row 2" in lines
+
+
 def test_hostile_text_is_escaped_on_the_way_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = project(tmp_path, DATA, reason="\x1b[31mred\u202e\nnext")
     assert call("table", "verdicts", "--columns", "reason", "--limit", "1", "--project", folder) == 0

@@ -75,7 +75,8 @@ def test_durations_are_short(seconds: float | None, text: str) -> None:
 
 
 def test_a_ranking_row_is_shown_with_dashes_for_the_unknown() -> None:
-    assert ranking_display(row("a"))["band"] == "1-2"
+    assert ranking_display(row("a"))["band"] == "1 to 2"
+    assert ranking_display(row("a", band_high=1))["band"] == "1"
     assert ranking_display(row("a"))["patch lines"] == "1,234"
     unranked = row("a", ranked=False, rank=None, band_low=None, band_high=None, pass_rate=None)
     shown = ranking_display(unranked)
