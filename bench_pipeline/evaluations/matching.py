@@ -42,6 +42,16 @@ def report_misfits(given: Given, report: Report) -> None:
     _report_options(given, report_for)
 
 
+def report_latest(tool: ToolDefinition, versions: Axis | None, report: Report) -> None:
+    """Report ``latest`` where nothing can say what it is; any other version is what the evaluation declares."""
+    for version, place in versions.places() if versions is not None and tool.version is None else ():
+        if version == "latest":
+            report(
+                place,
+                f"{tool.name} has no version command that could say what latest is: name a version, or none",
+            )
+
+
 def _known_models(given: Given, report: Report) -> dict[str, Field]:
     """The given models that are known, with their places; others, and a lack of any, are reported."""
     tool = given.tool

@@ -13,7 +13,7 @@ from bench_pipeline.errors import DocumentError, Problem
 from bench_pipeline.evaluations.axes import MAX_SETUPS, BlockReader, Choice, named, product, report_repeats
 from bench_pipeline.evaluations.documents import EvaluationDocument
 from bench_pipeline.evaluations.labels import setup_label
-from bench_pipeline.evaluations.matching import Given, report_misfits
+from bench_pipeline.evaluations.matching import Given, report_latest, report_misfits
 from bench_pipeline.evaluations.setup import Setup
 from bench_pipeline.evaluations.workflows import report_workflow, workflow_setup
 from bench_pipeline.registry import Registry, ToolDefinition
@@ -99,13 +99,7 @@ def _report_tool(reader: BlockReader, registry: Registry, tool: ToolDefinition) 
     axes = reader.axes()
     for name in reader.block.steps:
         reader.report((*reader.field, "steps", name), f"{tool.name} is no workflow and has no steps")
-    versions = axes.get(("tool_version",))
-    for version, place in versions.places() if versions is not None and tool.version is None else ():
-        if version == "latest":
-            message = (
-                f"{tool.name} has no version command that could say what latest is: name a version, or none"
-            )
-            reader.report(place, message)
+    report_latest(tool, axes.get(("tool_version",)), reader.report)
     options = {key[1]: axis for key, axis in axes.items() if key[0] == "options"}
     given = Given(
         tool=tool,

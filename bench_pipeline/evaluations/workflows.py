@@ -11,7 +11,7 @@ from bench_pipeline.documents import one_of
 from bench_pipeline.evaluations.axes import Axis, AxisKey, BlockReader, Choice
 from bench_pipeline.evaluations.documents import StepChoice
 from bench_pipeline.evaluations.labels import setup_label
-from bench_pipeline.evaluations.matching import Given, report_misfits
+from bench_pipeline.evaluations.matching import Given, report_latest, report_misfits
 from bench_pipeline.evaluations.setup import Setup, StepSetup, seconds_text
 from bench_pipeline.registry import Registry, ToolDefinition, WorkflowDefinition, WorkflowStep, choices
 
@@ -32,7 +32,7 @@ def report_workflow(reader: BlockReader, registry: Registry, workflow: WorkflowD
             reader.report(
                 (*reader.field, "steps", name), f"{name} is not a step; {one_of(name, names, 'steps')}"
             )
-    _report_version(reader, workflow)
+    _report_version(reader, registry, workflow)
     axes = reader.axes()
     taken: set[AxisKey] = set()
     for step in workflow.steps:
@@ -115,11 +115,14 @@ def _why_unknown(tool: ToolDefinition, key: AxisKey, value: str, file: str) -> s
     return choices.option_problem(tool, key[1], file) or choices.value_problem(tool, key[1], value, file)
 
 
-def _report_version(reader: BlockReader, workflow: WorkflowDefinition) -> None:
+def _report_version(reader: BlockReader, registry: Registry, workflow: WorkflowDefinition) -> None:
+    versions = reader.axis("tool_version")
     tools = list(dict.fromkeys(step.tool for step in workflow.steps))
-    if reader.block.tool_version and len(tools) > 1:
+    if versions is not None and len(tools) > 1:
         message = f"cannot be one for several tools: the steps of {workflow.name} use {', '.join(tools)}"
-        reader.report((*reader.field, "tool_version"), message)
+        reader.report(versions.field, message)
+    else:
+        report_latest(step_tool(registry, workflow.steps[0]), versions, reader.report)
 
 
 def workflow_setup(

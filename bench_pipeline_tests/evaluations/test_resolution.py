@@ -53,6 +53,7 @@ steps:
   - {name: plan, tool: claude, prompt: "{prompt}"}
   - {name: build, tool: claude, model: sonnet-5, effort: medium, timeout: 10m, options: {max_turns: 10}}
 """,
+    "bare-twice": "kind: Workflow\ntype: workflow\nsteps: [{name: a, tool: bare}, {name: b, tool: bare}]\n",
     "mixed": """\
 kind: Workflow
 type: workflow
@@ -378,6 +379,7 @@ def test_more_attempts_than_the_axis_has_are_refused_naming_the_key(make: Make) 
             "bare has no models, so none may be named; tools/bare.yaml would add",
         ),
         ("tool: bare, effort: x", "effort", "no model of bare takes the effort"),
+        ("tool: bare-twice, tool_version: latest", "tool_version", "bare has no version command"),
         ("tool: bare, tool_version: latest", "tool_version", "bare has no version command that could say"),
         (
             "tool: predictions",
