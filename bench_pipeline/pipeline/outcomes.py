@@ -20,19 +20,8 @@ from bench_pipeline.errors import StoreError
 
 Counts = npt.NDArray[np.int64]
 
-_CELL = ("evaluation", "identity", "attempt", "task_id", "task_digest", "setup", "setup_digest")
+_CELL = ("evaluation", "identity", "verify_key", "attempt", "task_id", "task_digest", "setup", "setup_digest")
 _TOKENS = ("tokens_input", "tokens_cache_read", "tokens_cache_write", "tokens_output")
-_VERDICT = (
-    "evaluation",
-    "identity",
-    "outcome",
-    "outcome_class",
-    "passed",
-    "cost_usd",
-    "patch_lines",
-    "duration_s",
-    *_TOKENS,
-)
 QUANTITIES = ("cost_usd", "tokens", "patch_lines", "duration_s")
 
 
@@ -95,8 +84,25 @@ def joined(cells: pa.Table, verdicts: pa.Table) -> pd.DataFrame:
     Raises:
         StoreError: a quantity that is not finite, or a key that stands twice.
     """
+    _refuse_faults(cells, verdicts)
+    both = cells.select(list(_CELL)).join(
+        _facts(verdicts), keys=["evaluation", "identity"], join_type="left outer"
+    )
+    for name, absent in (
+        ("attempted", False),
+        ("measured", False),
+        ("passed", False),
+        ("outcome", "not_attempted"),
+    ):
+        both = both.set_column(both.schema.get_field_index(name), name, pc.fill_null(both[name], absent))
+    order = ("evaluation", "setup_digest", "task_id", "attempt", "identity")
+    frame: pd.DataFrame = both.sort_by([(name, "ascending") for name in order]).to_pandas()
+    return frame
+
+
+def _refuse_faults(cells: pa.Table, verdicts: pa.Table) -> None:
     for name in ("cost_usd", "duration_s"):
-        if not pc.all(pc.fill_null(pc.is_finite(verdicts[name]), True)).as_py() and verdicts.num_rows:
+        if pc.any(pc.invert(pc.is_finite(verdicts[name]))).as_py():
             raise StoreError(
                 "reading verdicts", f"{name} holds a value that is not finite", "run the cell again"
             )
@@ -105,35 +111,26 @@ def joined(cells: pa.Table, verdicts: pa.Table) -> pd.DataFrame:
             raise StoreError(
                 f"reading {name}", "a cell stands in it twice", "write the table again with `bench run`"
             )
-    facts = verdicts.select(list(_VERDICT))
-    tokens = facts["tokens_input"]
+
+
+def _facts(verdicts: pa.Table) -> pa.Table:
+    """What a verdict says of its cell; a sum of tokens with an unknown class in it is unknown."""
+    tokens = verdicts[_TOKENS[0]]
     for name in _TOKENS[1:]:
-        tokens = pc.add(tokens, facts[name])
-    known_class = facts["outcome_class"]
-    measured = pc.equal(known_class, "verdict")
-    facts = pa.table(
+        tokens = pc.add(tokens, verdicts[name])
+    measured = pc.equal(verdicts["outcome_class"], "verdict")
+    return pa.table(
         {
-            "evaluation": facts["evaluation"],
-            "identity": facts["identity"],
-            "outcome": facts["outcome"],
-            "attempted": pc.not_equal(known_class, "not_attempted"),
+            "evaluation": verdicts["evaluation"],
+            "identity": verdicts["identity"],
+            "outcome": verdicts["outcome"],
+            "attempted": pc.not_equal(verdicts["outcome_class"], "not_attempted"),
             "measured": measured,
-            "passed": pc.and_(measured, pc.fill_null(facts["passed"], False)),
+            "passed": pc.and_(measured, pc.fill_null(verdicts["passed"], False)),
             "tokens": tokens,
-            **{name: facts[name] for name in QUANTITIES if name != "tokens"},
+            **{name: verdicts[name] for name in QUANTITIES if name != "tokens"},
         }
     )
-    both = cells.select(list(_CELL)).join(facts, keys=["evaluation", "identity"], join_type="left outer")
-    for name in ("attempted", "measured", "passed"):
-        both = both.set_column(both.schema.get_field_index(name), name, pc.fill_null(both[name], False))
-    both = both.set_column(
-        both.schema.get_field_index("outcome"), "outcome", pc.fill_null(both["outcome"], "not_attempted")
-    )
-    frame = both.sort_by(
-        [(n, "ascending") for n in ("evaluation", "setup_digest", "task_id", "attempt", "identity")]
-    )
-    result: pd.DataFrame = frame.to_pandas()
-    return result
 
 
 def by_evaluation(frame: pd.DataFrame) -> Iterator[Outcomes]:
@@ -147,7 +144,9 @@ def outcomes_of(cells: pd.DataFrame, name: str) -> Outcomes:
     cells = cells.drop_duplicates("identity")
     digests, labels = _setups(cells)
     place = {digest: index for index, digest in enumerate(digests)}
-    versions = cells.groupby("task_id")["task_digest"].nunique(dropna=False)
+    # What is asked and how it is checked, environment included: the same for every setup of one plan.
+    content = cells["task_digest"].fillna("") + " " + cells["verify_key"]
+    versions = content.groupby(cells["task_id"]).nunique()
     tasks = tuple(sorted(str(task) for task in versions.index[versions == 1]))
     column = {task: index for index, task in enumerate(tasks)}
     cells = cells.assign(setup=cells["setup_digest"].map(place).astype("int64"))

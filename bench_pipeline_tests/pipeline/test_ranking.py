@@ -263,11 +263,12 @@ def test_a_single_task_is_ranked_without_a_band() -> None:
     assert ranking["a"]["method"] == "wilson n=1; no rank band: one task"
 
 
-def test_a_task_that_changed_between_its_cells_is_left_out() -> None:
+@pytest.mark.parametrize("part", ["task_digest", "verify_key"])
+def test_a_task_that_changed_between_its_cells_is_left_out(part: str) -> None:
     cells, verdicts = tables({"a": tasks(True, True, True), "b": tasks(True, False, True)})
-    digests = cells["task_digest"].to_pylist()
+    digests = cells[part].to_pylist()
     digests[0] = sha("another content")
-    cells = cells.set_column(cells.schema.get_field_index("task_digest"), "task_digest", pa.array(digests))
+    cells = cells.set_column(cells.schema.get_field_index(part), part, pa.array(digests))
     (ranking,) = rank_evaluations(cells, verdicts)
     assert ranking.rows[0]["shared_tasks"] == 2
     assert ranking.left_out == {"t000": "the task changed between its cells; run the evaluation again"}
