@@ -91,15 +91,14 @@ def cell_keys(
     _check_columns(columns, attempt)
     sha256 = hashlib.sha256
     # The canonical form is written out: the keys are fixed, and digests and small integers need no escaping.
-    optional: dict[str | None, str] = {None: "null"} | {
-        d: f'"{d}"' for d in {*effect, *prediction} if d is not None
-    }
     run_keys = [
         sha256(
-            f'{{"attempt":{n},"effect":{optional[e]},"environment":"{v}","prediction":{optional[p]},'
+            f'{{"attempt":{n},"effect":{e},"environment":"{v}","prediction":{p},'
             f'"recipe":"{RUN_RECIPE}","setup":"{s}","task":"{t}"}}'.encode("ascii")
         ).digest()
-        for t, s, v, e, p, n in zip(task, setup, environment, effect, prediction, attempt, strict=True)
+        for t, s, v, e, p, n in zip(
+            task, setup, environment, _quoted(effect), _quoted(prediction), attempt, strict=True
+        )
     ]
     verify_keys = _verify_keys(verify, environment)
     identities = [
@@ -109,6 +108,10 @@ def cell_keys(
         for r, v in zip(run_keys, verify_keys, strict=True)
     ]
     return CellKeys(run_keys, verify_keys, identities)
+
+
+def _quoted(column: Sequence[str | None]) -> list[str]:
+    return ["null" if value is None else f'"{value}"' for value in column]
 
 
 def _verify_keys(verify: Sequence[str], environment: Sequence[str]) -> list[bytes]:

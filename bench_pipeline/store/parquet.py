@@ -24,6 +24,8 @@ _DIGEST: Final = b"bench.digest"
 
 # Small enough that looking up one key in a sorted file reads little, large enough to scan fast.
 _ROW_GROUP: Final = 32_768
+# Bytes of a file below which handing columns to threads takes longer than reading them.
+_THREADS_PAY: Final = 1 << 20
 
 
 def encode(
@@ -77,10 +79,10 @@ def decode(data: bytes, layout: Layout, path: str) -> tuple[pa.Table, str | None
     if not data:
         raise CorruptPartError(tried, "the file is empty")
     try:
-        with pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True) as file:
-            name, version, digest = stamp(file.schema_arrow.metadata)
+        with pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True) as file:
+            name, version, digest = stamp(file.metadata.metadata)
             _check_stamp(name, version, layout, tried)
-            table = file.read()
+            table = file.read(use_threads=len(data) > _THREADS_PAY)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptPartError(tried, f"not the Parquet that was written: {error}") from error
     assert version is not None
@@ -90,8 +92,8 @@ def decode(data: bytes, layout: Layout, path: str) -> tuple[pa.Table, str | None
 def identify(data: bytes, path: str) -> tuple[str, int | None]:
     """The schema name and version in a file's footer; raises CorruptPartError when it is not Parquet."""
     try:
-        with pq.ParquetFile(io.BytesIO(data)) as file:
-            name, version, _ = stamp(file.schema_arrow.metadata)
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            name, version, _ = stamp(file.metadata.metadata)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptPartError(f"reading {path}", f"not the Parquet that was written: {error}") from error
     return name, version

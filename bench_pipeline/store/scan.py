@@ -48,7 +48,7 @@ def connect(spill: str) -> Any:
     """A bounded DuckDB connection that spills into the folder ``spill`` and loads nothing from a network."""
     import duckdb
 
-    return duckdb.connect(
+    connection = duckdb.connect(
         config={
             "memory_limit": _MEMORY,
             "temp_directory": spill,
@@ -56,6 +56,9 @@ def connect(spill: str) -> Any:
             "preserve_insertion_order": "false",
         }
     )
+    # A slow query would draw on standard output, into the middle of a JSON document.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _literal(text: str) -> str:
