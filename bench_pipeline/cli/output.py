@@ -16,8 +16,17 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Control characters, and the marks that reorder or hide text on a terminal.
-_HIDDEN = {*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {0x0A}
-_ESCAPES = {code: f"\\u{code:04x}" for code in _HIDDEN} | {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
+_HIDDEN = {
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    0x200E,
+    0x200F,
+    *range(0x202A, 0x202F),
+    *range(0x2066, 0x206A),
+} - {0x0A}
+_ESCAPES = {code: f"\\u{code:04x}" for code in _HIDDEN} | {
+    code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)
+}
 
 
 def plain_text(text: str) -> str:
@@ -34,7 +43,10 @@ def format_options(command: F) -> F:
 def project_option(command: F) -> F:
     """Add --project to a command too, so that it may stand before or after the command's name."""
     return click.option(
-        "--project", "project_dir", metavar="DIR", help="The project's folder (default: the nearest one above)."
+        "--project",
+        "project_dir",
+        metavar="DIR",
+        help="The project's folder (default: the nearest one above).",
     )(command)
 
 
@@ -78,7 +90,9 @@ def show(value: object) -> str:
     return plain_text(str(value))
 
 
-def emit_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[str], *, plain: bool, title: str = "") -> None:
+def emit_rows(
+    rows: Sequence[Mapping[str, object]], columns: Iterable[str], *, plain: bool, title: str = ""
+) -> None:
     """Print rows as a table on a terminal, as key=value lines when piped or asked to."""
     names = list(columns)
     if wants_plain(plain):
@@ -91,7 +105,7 @@ def emit_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[str], *, p
 
     table = Table(title=title or None)
     for name in names:
-        table.add_column(name)
+        table.add_column(Text(name), overflow="fold")
     for row in rows:
         table.add_row(*(Text(show(row.get(name))) for name in names))
     Console().print(table)

@@ -127,7 +127,7 @@ def _planned_setups(bench: "Bench", names: Sequence[str]) -> tuple[list[PlannedS
         except BenchError as error:
             file = str((bench.project.evaluations_dir / f"{name}.yaml").relative_to(bench.project.root))
             problems.append(Problem(file, None, "", str(error)))
-    problems += _ambiguous_labels(planned)
+    problems += [*_ambiguous_labels(planned), *_twins(planned)]
     return planned, problems
 
 
@@ -175,6 +175,23 @@ def _ambiguous_labels(setups: Iterable[PlannedSetup]) -> list[Problem]:
         for label, digests in by_label.items()
         if len(digests) > 1
         for evaluation in sorted(set(digests.values()))
+    ]
+
+
+def _twins(setups: Iterable[PlannedSetup]) -> list[Problem]:
+    """Setups of one evaluation that are the same on this machine: each cell would be counted twice."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for item in setups:
+        labels.setdefault((item.evaluation, item.digest), []).append(item.setup.label)
+    return [
+        Problem(
+            f"evaluations/{evaluation}.yaml",
+            None,
+            "",
+            f"{' and '.join(same)} resolve to one and the same setup here; keep one of them",
+        )
+        for (evaluation, _), same in labels.items()
+        if len(same) > 1
     ]
 
 

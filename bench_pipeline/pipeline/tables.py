@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from bench_pipeline.store import Store
 
 # Columns that say least to a person come last in a preview, and digests are cut.
-_PREVIEW_WIDTH = 24
+_PREVIEW_WIDTH = 40
 _PREVIEW_COLUMNS = 9
 _DIGESTS = ("identity", "run_key", "verify_key", "setup_digest")
 

@@ -106,7 +106,7 @@ def evaluation_assets(max_attempts: int) -> list[dg.AssetsDefinition]:
             bench,
             config.options(context.partition_keys),
             partitions=[partition_of(key) for key in context.partition_keys],
-            run_id=context.run_id,
+            run_id=context.run.run_id,
             log=context.log.info,
         )
         written: dict[str, Written] = {key_of(part): item for part, item in done.written.items()}
