@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 
@@ -25,6 +25,11 @@ class Interval:
     def clamped(self, low: float, high: float) -> "Interval":
         """The same interval cut to what the quantity can be."""
         return Interval(max(self.low, low), min(self.high, high), self.method)
+
+
+def normal_quantile(tail: float) -> float:
+    """The point that a standard normal variable exceeds with chance ``tail``."""
+    return -float(special.ndtri(tail))
 
 
 def mean(values: Iterable[float]) -> float | None:
@@ -43,7 +48,7 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
         raise ValueError(f"{successes} successes in {trials} trials is no proportion")
     if trials == 0:
         return None
-    z = float(stats.norm.isf((1 - confidence) / 2))
+    z = normal_quantile((1 - confidence) / 2)
     rate, shrink = successes / trials, 1 + z * z / trials
     centre = (rate + z * z / (2 * trials)) / shrink
     half = z / shrink * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
@@ -87,7 +92,7 @@ def t_interval(
     """``centre`` ± t * ``error`` with ``freedom`` degrees; None without an error or at zero variance."""
     if error is None or freedom < 1 or error <= 0:
         return None
-    half = float(stats.t.isf((1 - confidence) / 2, freedom)) * error
+    half = -float(special.stdtrit(freedom, (1 - confidence) / 2)) * error
     return Interval(centre - half, centre + half, method)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from bench_pipeline.statistics.intervals import CONFIDENCE, Interval, clustered_se, standard_error, t_interval
 from bench_pipeline.statistics.paired_score import score_interval_paired
@@ -109,7 +109,7 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     """The exact two-sided McNemar p-value for the counts of tasks that only one of two setups passed."""
     if only_a < 0 or only_b < 0:
         raise ValueError("counts of tasks are not negative")
-    tail = float(stats.binom.cdf(min(only_a, only_b), only_a + only_b, 0.5))
+    tail = float(special.bdtr(min(only_a, only_b), only_a + only_b, 0.5))
     return min(1.0, 2 * tail)
 
 
@@ -145,8 +145,14 @@ def _enumerate(magnitudes: Sequence[tuple[float, int]], threshold: float) -> flo
     for magnitude, size in magnitudes:
         heads = np.arange(size + 1)
         sums = np.add.outer(sums, magnitude * (2 * heads - size)).ravel()
-        chances = np.multiply.outer(chances, stats.binom.pmf(heads, size, 0.5)).ravel()
+        chances = np.multiply.outer(chances, _fair_coin(heads, size)).ravel()
     return min(1.0, math.fsum(chances[np.abs(sums) >= threshold].tolist()))
+
+
+def _fair_coin(heads: npt.NDArray[np.int64], flips: int) -> npt.NDArray[np.float64]:
+    """The chance of each number of heads in ``flips`` flips."""
+    ways = special.gammaln(flips + 1) - special.gammaln(heads + 1) - special.gammaln(flips - heads + 1)
+    return np.asarray(np.exp(ways - flips * math.log(2)), dtype=np.float64)
 
 
 def compare_scores(

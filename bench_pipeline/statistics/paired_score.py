@@ -10,9 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
-from bench_pipeline.statistics.intervals import CONFIDENCE, Interval
+from bench_pipeline.statistics.intervals import CONFIDENCE, Interval, normal_quantile
 
 # The exact interval looks at n^2 / 2 outcomes for every point of two grids; beyond this the asymptotic one
 # is within 0.01 of it and costs nothing.
@@ -64,7 +64,7 @@ def score_statistic(only_a: Floats, only_b: Floats, tasks: int, delta: float) ->
 def _asymptotic_upper(only_a: int, only_b: int, tasks: int, confidence: float) -> float:
     if only_a == tasks:
         return 1.0
-    z = float(stats.norm.isf((1 - confidence) / 2))
+    z = normal_quantile((1 - confidence) / 2)
     inside, outside = (only_a - only_b) / tasks, 1.0
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2

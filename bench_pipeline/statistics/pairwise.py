@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.csgraph import connected_components
 
 _STEPS = 200
 _TOLERANCE = 1e-12
@@ -45,6 +44,9 @@ def bradley_terry(results: Iterable[tuple[str, str, float, float, float]]) -> St
     judged = round(float(wins.sum()))
     if len(names) < 2:
         return Strengths(None, "not identified: fewer than two contestants", judged)
+    # Imported here: only this function needs it, and it takes longer to load than all of the rest.
+    from scipy.sparse.csgraph import connected_components
+
     groups, _ = connected_components((wins > 0).astype(np.int8), directed=True, connection="strong")
     if groups > 1:
         reason = (

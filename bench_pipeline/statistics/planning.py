@@ -7,7 +7,7 @@ What does not: plans of cells (``pipeline``). Reference: Miller 2024, arXiv:2411
 import math
 from dataclasses import dataclass
 
-from scipy import stats
+from bench_pipeline.statistics.intervals import normal_quantile
 
 ALPHA = 0.05
 POWER = 0.80
@@ -97,7 +97,7 @@ def _or(value: float | None, assumed: float) -> float:
 
 
 def _quantiles(alpha: float, power: float) -> float:
-    return float(stats.norm.isf(alpha / 2) + stats.norm.ppf(power)) ** 2
+    return (normal_quantile(alpha / 2) + normal_quantile(1 - power)) ** 2
 
 
 def _variance(
