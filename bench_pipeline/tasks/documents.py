@@ -69,11 +69,22 @@ class SourceDocument(StrictModel):
     ``fix_commit`` and ``pull_request`` are provenance that no tool ever sees.
     """
 
-    remote: Name | None = None
-    pull_request: Text | None = None
-    base_commit: Commit | None = None
-    fix_commit: Commit | None = None
-    directory: RelativePath | None = None
+    remote: Name | None = Field(
+        None,
+        description="URL, or path relative to the project, of the repository; left out: the project's own.",
+    )
+    pull_request: Text | None = Field(
+        None, description="Provenance: the change that fixed it. No tool sees it."
+    )
+    base_commit: Commit | None = Field(
+        None, description="The commit that work starts from: 40 hex digits, quoted."
+    )
+    fix_commit: Commit | None = Field(
+        None, description="Provenance: the commit that fixed it. No tool sees it."
+    )
+    directory: RelativePath | None = Field(
+        None, description="A folder beside the task file that holds the starting tree, instead of a remote."
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> "SourceDocument":
@@ -87,49 +98,73 @@ class SourceDocument(StrictModel):
 class EnvironmentDocument(StrictModel):
     """What a tool finds besides the tree; the output of ``fingerprint`` commands names the toolchain."""
 
-    image: Name | None = None
-    setup: CommandLines = ()
-    fingerprint: CommandLines = ()
+    image: Name | None = Field(None, description="Container image, where the docker sandbox is used.")
+    setup: CommandLines = Field(
+        (), description="Shell commands, in order; what they leave in the tree is all that counts."
+    )
+    fingerprint: CommandLines = Field(
+        (), description="Shell commands whose output names the toolchain; it is part of the identity."
+    )
 
 
 class ResultsDocument(StrictModel):
     """Where ``verify.command`` leaves a test report, and its format."""
 
-    format: Literal["junit", "tap"]
-    path: RelativePath
+    format: Literal["junit", "tap"] = Field(description="JUnit XML or TAP.")
+    path: RelativePath = Field(description="The report's path in the tree.")
 
 
 class VerifyDocument(StrictModel):
     """How a candidate is checked; ``timeout`` is in seconds after reading."""
 
-    network: Bool = False
-    protected_paths: tuple[Pattern, ...] = ()
-    tests_patch: RelativePath = "tests.patch"
-    setup: CommandLines = ()
-    command: CommandLine
-    timeout: Duration | None = None
-    results: ResultsDocument | None = None
+    network: Bool = Field(
+        False, description="Whether the check needs a network; an isolating sandbox has none and refuses."
+    )
+    protected_paths: tuple[Pattern, ...] = Field(
+        (), description="Paths, folders or globs that a candidate may not touch."
+    )
+    tests_patch: RelativePath = Field("tests.patch", description="The hidden tests, as a patch of the base.")
+    setup: CommandLines = Field(
+        (), description="Shell commands, in order; what they leave in the tree is all that counts."
+    )
+    command: CommandLine = Field(description="The shell command that decides: exit status 0 is a pass.")
+    timeout: Duration | None = Field(
+        None, description="How long it may take; left out: the project's cell_timeout."
+    )
+    results: ResultsDocument | None = Field(
+        None, description="Where the command leaves its test report; every validated test has to pass in it."
+    )
 
 
 class ValidationDocument(StrictModel):
     """What ``bench task validate`` found; no one else writes it."""
 
-    at: Moment
-    fingerprint: Name
-    base_failed: Bool
-    reference_passed: Bool
-    tests: TextList = ()
-    seconds: Seconds
+    at: Moment = Field(description="When.")
+    fingerprint: Name = Field(
+        description="Digest of everything the validation depended on; another one makes the task stale."
+    )
+    base_failed: Bool = Field(description="Whether the base fails the hidden tests, with tests really run.")
+    reference_passed: Bool = Field(description="Whether the reference passes them.")
+    tests: TextList = Field((), description="Ids of the tests that ran and passed with the reference.")
+    seconds: Seconds = Field(description="How long the check of the reference took.")
 
 
 class TaskDocument(StrictModel):
     """A file of kind Task."""
 
-    source: SourceDocument
-    tier: Tier = "standard"
-    timeout: Duration | None = None
-    environment: EnvironmentDocument = EnvironmentDocument()
-    prompt: RelativePath = "prompt.md"
-    verify: VerifyDocument
-    reference_patch: RelativePath = "reference.patch"
-    validation: ValidationDocument | None = None
+    source: SourceDocument = Field(description="Where the starting tree comes from.")
+    tier: Tier = Field("standard", description="How hard it is meant to be.")
+    timeout: Duration | None = Field(
+        None, description="How long it may take; left out: the project's cell_timeout."
+    )
+    environment: EnvironmentDocument = Field(
+        EnvironmentDocument(), description="What a tool finds besides the tree."
+    )
+    prompt: RelativePath = Field("prompt.md", description="The file with the prompt.")
+    verify: VerifyDocument = Field(description="How a candidate is checked.")
+    reference_patch: RelativePath = Field(
+        "reference.patch", description="A change that passes, as a patch of the base; no tool sees it."
+    )
+    validation: ValidationDocument | None = Field(
+        None, description="What `bench task validate` found; written by it alone."
+    )
