@@ -82,7 +82,7 @@ def run(
         concurrency=concurrency,
         plan=plan,
     )
-    bench = Bench(project_root(project_dir), backend=sandbox)
+    bench = Bench(project_root(project_dir), backend=sandbox, read_only=dry_run)
     request = prepare(bench, options)
     if dry_run:
         _show_dry_run(dry_run_document(bench, request), as_json=as_json, plain=plain)
@@ -134,7 +134,8 @@ def _show_dry_run(document: dict[str, Any], *, as_json: bool, plain: bool) -> No
     for setup in document["setups"]:
         for reason in setup["reasons"]:
             click.echo(f"{plain_text(setup['setup'])}: {plain_text(reason)}")
-    click.echo(f"detectable_difference={show(document['detectable_difference'])}")
+    columns = ["evaluation", "difference", "tasks", "attempts_a", "assumptions"]
+    emit_rows(document["detectable"], columns, plain=plain, title="What difference this could show")
     click.echo(f"plan_digest={document['plan_digest']}")
 
 

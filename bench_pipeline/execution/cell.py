@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_pipeline.errors import SandboxError, StoreError
+from bench_pipeline.errors import CorruptPartError, NotFoundError, SandboxError, StoreError
 from bench_pipeline.evaluations import StepSetup
 from bench_pipeline.execution.guard import violations
 from bench_pipeline.execution.invocation import precondition_problem
@@ -57,15 +57,17 @@ def produce(job: CellJob, kit: Kit) -> Produced:
 
 
 def restore(job: CellJob, store: "Store") -> Produced | None:
-    """The stored candidate of the cell's run key; None when there is none or it cannot be read any more."""
+    """The stored candidate of the cell's run key; None when there is none, or it is lost or damaged.
+
+    Raises StoreError when the store cannot be read: what cannot be read now is not bought again.
+    """
     rows = store.candidates.newest([bytes.fromhex(job.run_key)]).to_pylist()
     if not rows:
         return None
     row = rows[0]
     delivered = row["tool_outcome"] != "patch_apply_failed"
-    try:
-        overlay = Overlay.decode(store.artifacts.get(row["overlay"])) if delivered else None
-    except StoreError:
+    overlay = _stored_overlay(store, row["overlay"]) if delivered else None
+    if delivered and overlay is None:
         return None
     facts = CellFacts(
         end=ToolEnd("limit" if row["reason"] == "limit" else "completed"),
@@ -86,6 +88,17 @@ def restore(job: CellJob, store: "Store") -> Produced | None:
         phases=dict(row["phases"] or ()),
         artifacts=dict(row["artifacts"] or ()),
     )
+
+
+def _stored_overlay(store: "Store", digest: str) -> Overlay | None:
+    try:
+        data = store.artifacts.get(digest)
+    except (NotFoundError, CorruptPartError):
+        return None
+    try:
+        return Overlay.decode(data)
+    except StoreError:
+        return None
 
 
 def judge(job: CellJob, produced: Produced, kit: Kit) -> Judged:

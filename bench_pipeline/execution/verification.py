@@ -82,7 +82,8 @@ def verify_candidate(
             hidden.apply(place.tree)
             problem = run_setup(task.verify.setup, "verify.setup", place, logs, kit, setup_limits)
         if problem is not None:
-            return Verification(problem=problem, duration_s=time.monotonic() - started)
+            cancelled = kit.cancel.is_set()
+            return Verification(problem=problem, cancelled=cancelled, duration_s=time.monotonic() - started)
         report = _clear_report(task, place)
         end = kit.sandbox.run(
             Command(("/bin/sh", "-c", task.verify.command)),

@@ -78,6 +78,7 @@ class Bench:
     Args:
         project_dir: the project's folder; None finds it (BENCH_PROJECT, or the nearest one above).
         backend: the sandbox to use instead of the project's; naming ``process`` is an explicit opt-in.
+        read_only: nothing in the store is written or moved, as in a dry run.
         on_cell: called once per finished cell, from the thread that runs the use case.
         interrupts: a context in which a person's interrupts ask ``stop``; entered while cells run.
     """
@@ -87,11 +88,13 @@ class Bench:
         project_dir: Path | None = None,
         *,
         backend: Backend | None = None,
+        read_only: bool = False,
         on_cell: Callable[[CellEvent], None] | None = None,
         interrupts: Callable[["Stop"], AbstractContextManager[None]] | None = None,
     ) -> None:
         self._project_dir = project_dir
         self._backend = backend
+        self._read_only = read_only
         self.on_cell = on_cell
         self.on_notice: Callable[[str], None] = lambda _: None
         self.interrupts = interrupts or (lambda _: nullcontext())
@@ -126,7 +129,7 @@ class Bench:
         """The project's store."""
         from bench_pipeline.store import Store
 
-        return Store.open(self.project.store_url)
+        return Store.open(self.project.store_url, read_only=self._read_only)
 
     @cached_property
     def tasks(self) -> "TaskSet":
@@ -153,10 +156,12 @@ class Bench:
 
     @cached_property
     def workspaces(self) -> "Workspaces":
-        """The folders that cells work in, on this machine."""
+        """The folders that cells work in, on this machine; what killed processes left there is removed."""
         from bench_pipeline.execution.workspace import Workspaces
 
-        return Workspaces(self.project.local_dir / "workspaces")
+        workspaces = Workspaces(self.project.local_dir / "workspaces")
+        workspaces.sweep()
+        return workspaces
 
     @cached_property
     def environment(self) -> "Environment":

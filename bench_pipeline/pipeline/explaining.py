@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from bench_pipeline.errors import NotFoundError, StoreError
+from bench_pipeline.errors import CorruptPartError, NotFoundError
 from bench_pipeline.identity import canonical_json
 from bench_pipeline.pipeline.pricing import priced
 
@@ -84,7 +84,7 @@ def _record(bench: "Bench", identity: str) -> Record:
     """The documents behind an identity: from the store where the cell was tried, else from today's plan."""
     try:
         return dict(_stored_record(bench, identity))
-    except StoreError:
+    except (NotFoundError, CorruptPartError):
         pass
     plan = bench.plan()
     mine = plan.cells.filter(pc.equal(plan.cells["identity"], identity)).to_pylist()

@@ -5,9 +5,11 @@ reported, and the tables are made from the store afterwards, so they are the sam
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,15 +19,15 @@ from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.bench import CellEvent
 from bench_pipeline.pipeline.cells import in_partition
 from bench_pipeline.pipeline.collecting import binary_keys, collect_verdicts
-from bench_pipeline.pipeline.forecast import known_costs
 from bench_pipeline.pipeline.material import job_of, keep_records, refusal
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.pricing import priced, total
-from bench_pipeline.pipeline.running import refuse_other_plan
+from bench_pipeline.pipeline.running import labels_to_run, refuse_other_plan
 from bench_pipeline.pipeline.selection import Partition, RunOptions
-from bench_pipeline.pipeline.spending import Budget
+from bench_pipeline.pipeline.spending import budget_of
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.pipeline.working import work
+from bench_pipeline.store.locks import LEASE_TERM_S, LockHeldError
 from bench_pipeline.store.schemas import CANDIDATE_PARTS, VERDICT_PARTS
 from bench_pipeline.tables import table_schema
 
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 # First pause before an execution failure is tried again; it doubles with every try of the same cell.
 _BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
+# How long to wait for another process's cell before a stop is looked at: on an object store longer than a lease,
+# which only a waiter that saw it unchanged for its whole term may take over.
+_LOCAL_WAIT_S = 0.5
+_LEASE_WAIT_S = 1.5 * LEASE_TERM_S
 
 Row = dict[str, object]
 
@@ -117,12 +123,17 @@ def write_verdicts(
         retry=options.retry > 0,
     )
     refuse_other_plan(actions, options.plan)
+    run = _Run(bench, plan, options, run_id, log)
+    run.budget.check(labels_to_run(actions))
+    items = _items(actions)
+    deeds = {item.identity: _left_alone(item) for item in items}
     try:
-        deeds = _Run(bench, plan, options, run_id, log).measure(actions)
+        for deed in run.measure(items):
+            deeds[deed.item.identity] = deed
     finally:
         written = _write_tables(bench, covered, partitions)
-    table = _deeds_table(actions, deeds, run_id)
-    write_table(bench.store, "run_cells", table, run_id=run_id)
+        table = _deeds_table(actions, deeds, run_id)
+        write_table(bench.store, "run_cells", table, run_id=run_id)
     return Measured(written, table)
 
 
@@ -172,33 +183,31 @@ class _Run:
         self, bench: "Bench", plan: Plan, options: RunOptions, run_id: str, log: Callable[[str], None]
     ) -> None:
         self.bench, self.plan, self.options, self.run_id, self.log = bench, plan, options, run_id, log
-        spending = bench.project.config.spending
-        max_cost = options.max_cost_usd if options.max_cost_usd is not None else spending.max_cost_usd
         self._said: set[str] = set()
         self._saying = threading.Lock()
-        self.budget = Budget(
-            max_cost_usd=max_cost,
-            max_cells=options.max_cells if options.max_cells is not None else spending.max_cells,
-            expected_usd=known_costs(bench.store) if max_cost is not None else {},
-            assume_cost_usd=spending.assume_cost_usd,
-        )
+        self.budget = budget_of(bench, options)
 
-    def measure(self, actions: pa.Table) -> dict[str, Deed]:
-        """Do what ``actions`` say; what was done with every identity, also with those left alone."""
-        items = _items(actions)
-        deeds = {item.identity: _left_alone(item) for item in items}
+    def measure(self, items: Sequence[Item]) -> Iterator[Deed]:
+        """Run or check again what needs it; yields what was done with each of these as it ends.
+
+        Cells that another process works on come last, so that two runs at once share the work.
+        """
         todo = [item for item in items if item.action in ("run", "reverify")]
-        self.budget.check({item.setup_digest: item.setup for item in todo if item.action == "run"})
         if not todo:
-            return deeds
+            return
         workers = self.options.concurrency or self.bench.project.config.defaults.concurrency
-        kit = self.bench.kit()
-        with self.bench.interrupts(self.bench.stop):
-            finished = work(todo, lambda item: self._do(item, kit), workers=workers, stop=self.bench.stop)
-            for done, deed in enumerate(finished, start=1):
-                deeds[deed.item.identity] = deed
-                self._report(deed, done, len(todo))
-        return deeds
+        kit, stop = self.bench.kit(), self.bench.stop
+        busy: list[Item] = []
+        with self.bench.interrupts(stop):
+            # Lazy: the second pool starts when the first is done, and ``busy`` is complete.
+            first = work(todo, lambda item: self._unless_busy(item, kit, busy), workers=workers, stop=stop)
+            second = work(busy, lambda item: self._after_the_other(item, kit), workers=workers, stop=stop)
+            done = 0
+            for deed in chain(first, second):
+                if deed is not None:
+                    done += 1
+                    self._report(deed, done, len(todo))
+                    yield deed
 
     def _report(self, deed: Deed, done: int, of: int) -> None:
         item = deed.item
@@ -217,18 +226,40 @@ class _Run:
         if self.bench.on_cell is not None:
             self.bench.on_cell(event)
 
-    def _do(self, item: Item, kit: "Kit") -> Deed:
-        """One identity, held against every other process while it is worked on."""
+    def _unless_busy(self, item: Item, kit: "Kit", busy: list[Item]) -> Deed | None:
+        """One identity, held against every other process meanwhile; noted as ``busy`` when one has it."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(self.bench.store.cell_lock(item.identity, wait_s=0))
+            except LockHeldError:
+                busy.append(item)
+                return None
+            return self._do(item, kit, candidate=item.action == "reverify")
+
+    def _after_the_other(self, item: Item, kit: "Kit") -> Deed:
+        """One identity that another process had: what that one stored is used, the rest is done."""
+        wait_s = _LOCAL_WAIT_S if self.bench.store.root is not None else _LEASE_WAIT_S
+        while not self.bench.stop.starting.is_set():
+            with ExitStack() as held:
+                try:
+                    held.enter_context(self.bench.store.cell_lock(item.identity, wait_s=wait_s))
+                except LockHeldError:
+                    continue
+                return self._do(item, kit, candidate=not self.options.fresh)
+        return Deed(item, "skipped", "not_attempted", "another run had it when this one was stopped")
+
+    def _do(self, item: Item, kit: "Kit", *, candidate: bool) -> Deed:
+        """Measure one identity, which is held; ``candidate``: there may be one that only needs its check."""
         job = job_of(self.bench, self.plan, item)
         why = refusal(job, kit)
         if why is not None:
+            self._say_once([f"{item.setup} is not run: {why}"])
             return Deed(item, "skipped", "not_attempted", why)
-        with self.bench.store.cell_lock(item.identity):
-            if not self.options.fresh and job.reusable and self._known(item):
-                return Deed(item, "reused", "known", "measured by another run meanwhile")
-            started = datetime.now(UTC)
-            deed = self._reverify(item, job, kit) if item.action == "reverify" else None
-            deed = deed or self._execute(item, job, kit)
+        if not self.options.fresh and job.reusable and self._known(item):
+            return Deed(item, "reused", "known", "measured by another run meanwhile")
+        started = datetime.now(UTC)
+        deed = self._reverify(item, job, kit) if candidate and job.reusable else None
+        deed = deed or self._execute(item, job, kit)
         return replace(deed, started_at=started, ended_at=datetime.now(UTC))
 
     def _say_once(self, sentences: Iterable[str]) -> None:
@@ -258,6 +289,8 @@ class _Run:
             row = self._try_once(item, job, kit)
             if row is None:  # interrupted
                 self.budget.give_back(reservation)
+                if costs:
+                    break
                 return Deed(item, "skipped", "not_attempted", "interrupted")
             last = row
             costs.append(self._cost(row))

@@ -1,7 +1,7 @@
 """The use case behind ``bench run``: what was asked for, whether it can be done, and what came of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from bench_pipeline.pipeline.forecast import forecast, plan_digest
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.pricing import total
 from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
+from bench_pipeline.pipeline.spending import budget_of
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Bench
@@ -45,7 +46,8 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
     """Resolve what was asked for and decide what to do with each cell; spends nothing.
 
     Raises DocumentError when a document that the selection needs is wrong, NotFoundError for an unknown task
-    or tier, NothingToEvaluateError for an empty selection and RefusedError for another plan than the one named.
+    or tier, NothingToEvaluateError for an empty selection and RefusedError for another plan than the one named
+    and for a cost cap that could not be kept.
     """
     plan = bench.plan()
     _refuse_problems(plan, options)
@@ -57,6 +59,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
         bench.store, cells, tries=bench.project.config.tries, fresh=options.fresh, retry=options.retry > 0
     )
     refuse_other_plan(actions, options.plan)
+    budget_of(bench, options).check(labels_to_run(actions))
     return RunRequest(
         options=options,
         actions=actions,
@@ -75,6 +78,12 @@ def refuse_other_plan(actions: pa.Table, wanted: str | None) -> None:
             f"the plan is {found} now, not {wanted}",
             "look at it again with --dry-run and pass the digest that it prints",
         )
+
+
+def labels_to_run(actions: pa.Table) -> dict[str, str]:
+    """Digest -> label of the setups that would run a tool."""
+    to_run = actions.filter(pc.equal(actions["action"], "run"))
+    return dict(zip(to_run["setup_digest"].to_pylist(), to_run["setup"].to_pylist(), strict=True))
 
 
 def _refuse_problems(plan: Plan, options: RunOptions) -> None:
@@ -158,10 +167,13 @@ def _paid(plan: Plan, actions: pa.Table) -> tuple[str, ...]:
 
 def dry_run_document(bench: "Bench", request: RunRequest) -> dict[str, object]:
     """What the request would do and cost, and what difference it could show."""
-    from bench_pipeline.pipeline.comparing import detectable
+    from bench_pipeline.pipeline.comparing import detectable_by_evaluation
 
     document = forecast(bench.store, request.evaluation, request.actions)
-    document["detectable_difference"] = detectable(request.actions)
+    document["detectable"] = [
+        {"evaluation": name, **asdict(found)}
+        for name, found in detectable_by_evaluation(request.actions).items()
+    ]
     return document
 
 

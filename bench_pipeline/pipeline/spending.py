@@ -7,8 +7,16 @@ know of each other.
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bench_pipeline.errors import RefusedError
+
+if TYPE_CHECKING:
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.pipeline.selection import RunOptions
+
+# Sums of costs carry rounding: three cells of 0.1 fit into a cap of 0.3.
+_ROUNDING_USD = 1e-9
 
 
 class Budget:
@@ -58,12 +66,17 @@ class Budget:
         with self._lock:
             if self._max_cells is not None and self._started >= self._max_cells:
                 return Reservation(setup_digest, 0.0, "max_cells")
-            amount = self.price(setup_digest) or 0.0
-            if self._max_cost is not None and self._held + amount > self._max_cost:
+            price = self.price(setup_digest)
+            if self._max_cost is not None and not self._fits(price):
                 return Reservation(setup_digest, 0.0, "max_cost_usd")
-            self._held += amount
+            self._held += price or 0.0
             self._started += 1
-            return Reservation(setup_digest, amount)
+            return Reservation(setup_digest, price or 0.0)
+
+    def _fits(self, price: float | None) -> bool:
+        """Whether a cell of this price may still start; one of unknown price never does."""
+        assert self._max_cost is not None
+        return price is not None and self._held + price <= self._max_cost + _ROUNDING_USD
 
     def settle(self, reservation: "Reservation", cost_usd: float | None) -> None:
         """Replace what was held by what the cell really cost; an unknown cost keeps it held."""
@@ -79,6 +92,20 @@ class Budget:
         with self._lock:
             self._held -= reservation.amount_usd
             self._started -= 1
+
+
+def budget_of(bench: "Bench", options: "RunOptions") -> Budget:
+    """The budget of one run: its own caps, else the project's, with what each setup is known to cost."""
+    from bench_pipeline.pipeline.forecast import known_costs
+
+    spending = bench.project.config.spending
+    max_cost = options.max_cost_usd if options.max_cost_usd is not None else spending.max_cost_usd
+    return Budget(
+        max_cost_usd=max_cost,
+        max_cells=options.max_cells if options.max_cells is not None else spending.max_cells,
+        expected_usd=known_costs(bench.store) if max_cost is not None else {},
+        assume_cost_usd=spending.assume_cost_usd,
+    )
 
 
 @dataclass(frozen=True)
