@@ -216,17 +216,6 @@ def detectable_by_evaluation(cells: pa.Table) -> dict[str, Detectable]:
     }
 
 
-def detectable(cells: pa.Table) -> float | None:
-    """The smallest difference in pass rate that the planned cells could show at 80 % power, on assumptions.
-
-    Of several evaluations the largest; None when one of them could show none. ``detectable_by_evaluation``
-    says what is assumed.
-    """
-    found = [item.difference for item in detectable_by_evaluation(cells).values()]
-    differences = [value for value in found if value is not None]
-    return max(differences) if differences and len(differences) == len(found) else None
-
-
 @dataclass(frozen=True)
 class Pairing:
     """How pairs of one evaluation's setups are compared.

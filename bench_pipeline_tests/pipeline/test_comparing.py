@@ -14,7 +14,6 @@ from bench_pipeline.pipeline.comparing import (
     SideBySide,
     compare_all,
     compare_setups,
-    detectable,
     detectable_by_evaluation,
     resolve_setup,
     task_repositories,
@@ -241,9 +240,11 @@ def test_a_setup_is_not_compared_with_itself() -> None:
 
 def test_the_plan_says_what_difference_it_could_show() -> None:
     cells, _ = tables({"a": {f"t{n}": [None] * 10 for n in range(1260)}, "b": {"t0": [None]}})
-    assert detectable(cells) == pytest.approx(0.03, abs=1e-5)
+    shown = detectable_by_evaluation(cells)["nightly"]
+    assert shown.difference == pytest.approx(0.03, abs=1e-5)
+    assert "assumed" in shown.assumptions
     few = cells.filter(pc.is_in(cells["task_id"], pa.array(["t0", "t1"])))
-    assert detectable(few) is not None
-    assert detectable(few.filter(pc.equal(few["attempt"], 1))) is None
-    assert detectable(cells.slice(0, 0)) is None
-    assert "assumed" in detectable_by_evaluation(cells)["nightly"].assumptions
+    assert detectable_by_evaluation(few)["nightly"].difference is not None
+    once = few.filter(pc.equal(few["attempt"], 1))
+    assert detectable_by_evaluation(once)["nightly"].difference is None
+    assert detectable_by_evaluation(cells.slice(0, 0)) == {}
