@@ -86,6 +86,8 @@ def run_evaluations(bench: Bench, partitions: Sequence[Partition], options: RunO
     config = {
         "evaluations": list(options.selection.evaluations),
         "tasks": list(options.selection.tasks),
+        "tiers": list(options.selection.tiers),
+        "attempts": list(options.selection.attempts),
         "fresh": options.fresh,
         "retry": options.retry,
         "max_cost_usd": options.max_cost_usd,

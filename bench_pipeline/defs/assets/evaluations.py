@@ -39,6 +39,8 @@ class VerdictsConfig(dg.Config):
 
     evaluations: list[str] = []
     tasks: list[str] = []
+    tiers: list[str] = []
+    attempts: list[int] = []
     fresh: bool = False
     retry: int = 0
     max_cost_usd: float | None = None
@@ -52,8 +54,8 @@ class VerdictsConfig(dg.Config):
         selection = Selection(
             evaluations=tuple(self.evaluations),
             tasks=tuple(self.tasks),
-            tiers=tuple(dict.fromkeys(partition.tier for partition in partitions)),
-            attempts=tuple(sorted({partition.attempt for partition in partitions})),
+            tiers=tuple(self.tiers) or tuple(dict.fromkeys(part.tier for part in partitions)),
+            attempts=tuple(self.attempts) or tuple(sorted({part.attempt for part in partitions})),
         )
         return RunOptions(
             selection=selection,
