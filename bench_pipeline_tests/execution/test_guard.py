@@ -35,8 +35,12 @@ def test_files_that_only_the_hidden_tests_bring_are_protected_without_being_decl
 
 def test_runner_configuration_is_protected_unless_the_reference_touches_it() -> None:
     touched = ["pkg/conftest.py", "src/a.py"]
-    assert violations(touched, declared=(), brought_by_tests=(), touched_by_reference=()) == ("pkg/conftest.py",)
-    assert violations(touched, declared=(), brought_by_tests=(), touched_by_reference=["pkg/conftest.py"]) == ()
+    assert violations(touched, declared=(), brought_by_tests=(), touched_by_reference=()) == (
+        "pkg/conftest.py",
+    )
+    assert (
+        violations(touched, declared=(), brought_by_tests=(), touched_by_reference=["pkg/conftest.py"]) == ()
+    )
 
 
 def test_a_declared_path_stays_protected_even_where_the_reference_touches_it() -> None:

@@ -9,7 +9,9 @@ from bench_pipeline.pipeline.working import work
 
 
 def test_every_item_is_run_once_and_yielded_once() -> None:
-    assert sorted(work(range(20), lambda n: n * n, workers=4, stop=Stop.fresh())) == [n * n for n in range(20)]
+    assert sorted(work(range(20), lambda n: n * n, workers=4, stop=Stop.fresh())) == [
+        n * n for n in range(20)
+    ]
 
 
 def test_no_more_than_the_given_number_run_at_once() -> None:
