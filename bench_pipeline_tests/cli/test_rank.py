@@ -1,96 +1,13 @@
 """``bench rank``: rows, notes and exit status."""
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-from bench_pipeline.cli.main import main
-from bench_pipeline.project import find_project
-from bench_pipeline.store import Store
 from bench_pipeline.tables import table_schema
-
-HEAD = "apiVersion: bench.ber.run/v1alpha1\n"
-
-# What came of a cell: True or False is a verdict, a text is an execution failure, None was not attempted.
-Result = bool | str | None
-
-
-def sha(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def tables(
-    results: Mapping[str, Mapping[str, Sequence[Result]]], *, evaluation: str = "nightly", **facts: object
-) -> tuple[pa.Table, pa.Table]:
-    """Cells and verdicts of setup -> task -> one result per attempt; ``facts`` are in every verdict."""
-    cells, verdicts = [], []
-    for setup, by_task in results.items():
-        for task, attempts in by_task.items():
-            for attempt, result in enumerate(attempts, 1):
-                key = {
-                    "identity": sha(f"{setup} {task} {attempt}"),
-                    "run_key": "r",
-                    "verify_key": "v",
-                    "evaluation": evaluation,
-                    "tier": "standard",
-                    "attempt": attempt,
-                    "task_id": task,
-                    "setup": setup,
-                    "setup_digest": sha(setup),
-                }
-                cells.append({**key, "tool": "shell", "reusable": True, "task_digest": sha(task)})
-                verdicts.append({**key, **outcome(result), **facts})
-    return table_schema("evaluation_cells").from_rows(cells), table_schema("verdicts").from_rows(verdicts)
-
-
-def outcome(result: Result) -> dict[str, object]:
-    if result is None:
-        return {"outcome": "not_attempted", "outcome_class": "not_attempted", "tries": 0}
-    if isinstance(result, str):
-        return {"outcome": result, "outcome_class": "execution_failure", "tries": 3}
-    word = "passed" if result else "failed"
-    return {"outcome": word, "outcome_class": "verdict", "passed": result, "tries": 1}
-
-
-def tasks(*results: Result, start: int = 0) -> dict[str, list[Result]]:
-    return {f"t{place:03}": [result] for place, result in enumerate(results, start)}
-
-
-def project(folder: Path, results: Mapping[str, Mapping[str, Sequence[Result]]], **facts: object) -> str:
-    """A project with an evaluation ``nightly`` whose cells and verdicts are in its store."""
-    (folder / "evaluations").mkdir()
-    (folder / "evaluations" / "nightly.yaml").write_text(
-        f"{HEAD}kind: Evaluation\ntools: [{{tool: shell}}]\n"
-    )
-    (folder / "config.yaml").write_text(f"{HEAD}kind: Project\n")
-    store = Store.open(find_project(folder).store_url)
-    for name, table in zip(("evaluation_cells", "verdicts"), tables(results, **facts), strict=True):
-        for attempt in table["attempt"].unique().to_pylist():
-            rows = table.filter(pc.equal(table["attempt"], attempt))
-            store.tables.write(name, rows, tier="standard", attempt=attempt)
-    return str(folder)
-
-
-def call(*arguments: str) -> int:
-    """The exit status of ``bench`` with these arguments."""
-    with pytest.raises(SystemExit) as done:
-        main(arguments)
-    return int(done.value.code or 0)
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Standard output as a wide terminal without colours."""
-    monkeypatch.setattr("bench_pipeline.cli.output.wants_plain", lambda plain: plain)
-    monkeypatch.setattr("bench_pipeline.cli.rank.wants_plain", lambda plain: plain)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-
+from bench_pipeline_tests.cli.calling import call, project
+from bench_pipeline_tests.outcomes import tasks
 
 CLOSE = {
     "a": tasks(*[True] * 7, *[False] * 3),

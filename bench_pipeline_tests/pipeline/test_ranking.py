@@ -1,8 +1,6 @@
 """Rankings from cells and verdicts: denominators, coverage, shared tasks, ties, unknown costs."""
 
-import hashlib
 import random
-from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pytest
@@ -12,53 +10,7 @@ from hypothesis import strategies as st
 from bench_pipeline.errors import StoreError
 from bench_pipeline.pipeline.ranking import rank_evaluation, rank_evaluations
 from bench_pipeline.tables import table_schema
-
-# What came of a cell: True or False is a verdict, a text is an execution failure, None was not attempted.
-Result = bool | str | None
-
-
-def sha(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def tables(
-    results: Mapping[str, Mapping[str, Sequence[Result]]],
-    *,
-    evaluation: str = "nightly",
-    facts: Mapping[str, Mapping[str, object]] | None = None,
-) -> tuple[pa.Table, pa.Table]:
-    """Cells and verdicts of setup -> task -> one result per attempt; ``facts`` adds columns per setup."""
-    cells, verdicts = [], []
-    for setup, tasks in results.items():
-        for task, attempts in tasks.items():
-            for attempt, result in enumerate(attempts, 1):
-                key = {
-                    "identity": sha(f"{setup} {task} {attempt}"),
-                    "run_key": "r",
-                    "verify_key": "v",
-                    "evaluation": evaluation,
-                    "tier": "standard",
-                    "attempt": attempt,
-                    "task_id": task,
-                    "setup": setup,
-                    "setup_digest": sha(setup),
-                }
-                cells.append({**key, "tool": "shell", "reusable": True, "task_digest": sha(task)})
-                verdicts.append({**key, **outcome(result), **(facts or {}).get(setup, {})})
-    return table_schema("evaluation_cells").from_rows(cells), table_schema("verdicts").from_rows(verdicts)
-
-
-def outcome(result: Result) -> dict[str, object]:
-    if result is None:
-        return {"outcome": "not_attempted", "outcome_class": "not_attempted", "tries": 0}
-    if isinstance(result, str):
-        return {"outcome": result, "outcome_class": "execution_failure", "tries": 3}
-    word = "passed" if result else "failed"
-    return {"outcome": word, "outcome_class": "verdict", "passed": result, "tries": 1}
-
-
-def tasks(*results: Result, start: int = 0) -> dict[str, list[Result]]:
-    return {f"t{place:03}": [result] for place, result in enumerate(results, start)}
+from bench_pipeline_tests.outcomes import sha, tables, tasks
 
 
 def rows(ranking: pa.Table) -> dict[str, dict[str, object]]:
@@ -180,14 +132,16 @@ def test_cost_orders_the_display_within_a_rank_with_the_unknown_last() -> None:
         "cheap and quick": {"cost_usd": 1.0, "duration_s": 3.0},
         "secret": {},
     }
-    ranking = rank_evaluation(*tables(dict.fromkeys(facts, same), facts=facts))
+    ranking = rank_evaluation(*tables(dict.fromkeys(facts, same), of_setup=facts))
     assert ranking["setup"].to_pylist() == ["cheap and quick", "cheap", "dear", "secret"]
     assert set(ranking["rank"].to_pylist()) == {1}
 
 
 def test_a_partly_unknown_cost_is_summed_with_its_counts_and_never_ranked_on() -> None:
     """A free-looking setup was only one whose prices nobody knew."""
-    cells, verdicts = tables({"a": tasks(True, True), "b": tasks(True, True)}, facts={"b": {"cost_usd": 5.0}})
+    cells, verdicts = tables(
+        {"a": tasks(True, True), "b": tasks(True, True)}, of_setup={"b": {"cost_usd": 5.0}}
+    )
     costs = [
         1.0 if row["setup"] == "a" and row["task_id"] == "t000" else row["cost_usd"]
         for row in verdicts.to_pylist()
@@ -202,7 +156,7 @@ def test_a_partly_unknown_cost_is_summed_with_its_counts_and_never_ranked_on() -
 
 def test_the_cost_of_failed_tries_counts_and_cells_never_tried_do_not() -> None:
     facts = {"a": {"cost_usd": 4.0}}
-    cells, verdicts = tables({"a": {**tasks(True, "timeout"), "t009": [None]}}, facts=facts)
+    cells, verdicts = tables({"a": {**tasks(True, "timeout"), "t009": [None]}}, of_setup=facts)
     row = rows(rank_evaluation(cells, verdicts, min_coverage=0.1))["a"]
     assert (row["cost_usd"], row["cost_known"], row["cost_unknown"], row["attempted"]) == (8.0, 2, 0, 2)
 
@@ -210,7 +164,7 @@ def test_the_cost_of_failed_tries_counts_and_cells_never_tried_do_not() -> None:
 def test_cached_tokens_count_once_and_one_unknown_class_makes_the_sum_unknown() -> None:
     classes = {"tokens_input": 10, "tokens_cache_read": 100, "tokens_cache_write": 0, "tokens_output": 5}
     facts = {"a": classes, "b": {**classes, "tokens_cache_write": None}}
-    ranking = rows(rank_evaluation(*tables(dict.fromkeys("ab", tasks(True, False)), facts=facts)))
+    ranking = rows(rank_evaluation(*tables(dict.fromkeys("ab", tasks(True, False)), of_setup=facts)))
     assert (ranking["a"]["tokens"], ranking["b"]["tokens"]) == (230, None)
 
 
@@ -302,7 +256,7 @@ def test_an_empty_project_has_an_empty_ranking_of_the_same_schema() -> None:
 
 
 def test_what_is_not_finite_and_what_stands_twice_is_refused() -> None:
-    cells, verdicts = tables({"a": tasks(True)}, facts={"a": {"cost_usd": float("nan")}})
+    cells, verdicts = tables({"a": tasks(True)}, of_setup={"a": {"cost_usd": float("nan")}})
     with pytest.raises(StoreError, match="not finite"):
         rank_evaluation(cells, verdicts)
     cells, verdicts = tables({"a": tasks(True)})
