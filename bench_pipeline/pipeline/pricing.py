@@ -12,22 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from bench_pipeline.registry import TokenCounts, cost_of_cell
+from bench_pipeline.store.verdicts import PRICED_COLUMNS
 
 if TYPE_CHECKING:
     from bench_pipeline.registry import PriceTable
-
-_PRICE_COLUMNS = [
-    "outcome_class",
-    "tool_ran",
-    "model_id",
-    "tokens_input",
-    "tokens_cache_read",
-    "tokens_cache_write",
-    "tokens_output",
-    "cost_reported_usd",
-    "cost_is_real",
-    "step_usage",
-]
 
 
 def priced(rows: pa.Table, prices: "PriceTable") -> pa.Table:
@@ -35,7 +23,7 @@ def priced(rows: pa.Table, prices: "PriceTable") -> pa.Table:
 
     A try that ended before its tool ran cost nothing.
     """
-    costs = [_row_cost(row, prices) for row in rows.select(_PRICE_COLUMNS).to_pylist()]
+    costs = [_row_cost(row, prices) for row in rows.select(list(PRICED_COLUMNS)).to_pylist()]
     return rows.append_column("cost_usd", pa.array(costs, pa.float64()))
 
 
