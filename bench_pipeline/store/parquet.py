@@ -24,33 +24,28 @@ _DIGEST: Final = b"bench.digest"
 
 # Small enough that looking up one key in a sorted file reads little, large enough to scan fast.
 _ROW_GROUP: Final = 32_768
+# Compression, dictionaries and statistics make a file of a few rows slower to write and to read.
+_FEW_ROWS: Final = 64
 # Bytes of a file below which handing columns to threads takes longer than reading them.
 _THREADS_PAY: Final = 1 << 20
 
 
 def encode(
-    table: pa.Table,
-    layout: Layout,
-    *,
-    digest: str | None = None,
-    sorted_by: Sequence[str] = (),
-    compact: bool = True,
+    table: pa.Table, layout: Layout, *, digest: str | None = None, sorted_by: Sequence[str] = ()
 ) -> bytes:
-    """The Parquet file of ``table``; ``digest`` goes into the footer.
-
-    ``compact`` spends time on dictionaries and statistics, which a part of a few rows does not repay.
-    """
+    """The Parquet file of ``table``; ``digest`` and the columns its rows are sorted by go into the footer."""
     stamps = {_NAME: layout.name.encode(), _VERSION: str(layout.version).encode()}
     if digest is not None:
         stamps[_DIGEST] = digest.encode()
+    worth_it = table.num_rows > _FEW_ROWS
     out = io.BytesIO()
     pq.write_table(
         table.replace_schema_metadata(stamps),
         out,
-        compression="zstd",
+        compression="zstd" if worth_it else "none",
         row_group_size=_ROW_GROUP,
-        use_dictionary=compact,
-        write_statistics=[*sorted_by] if sorted_by else compact,
+        use_dictionary=worth_it,
+        write_statistics=[*sorted_by] if sorted_by else worth_it,
         write_page_checksum=True,
         sorting_columns=[pq.SortingColumn(table.schema.get_field_index(name)) for name in sorted_by] or None,
     )

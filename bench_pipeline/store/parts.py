@@ -3,20 +3,21 @@
 What belongs here: appending, merging, and finding the rows of many keys. What does not: which of a key's rows
 counts (``verdicts``, ``candidates``).
 
-Parts are named ``<sequence>-<level>-<token>.parquet``. An append makes a part of level 0; sixteen parts of
-one level are merged into one of the next, so that reading stays fast however rows came in. A merge puts the
-new part in place before it removes the old ones: a crash in between leaves rows twice, and readers count a
+Parts are named ``<sequence>-<a or m>-<token>.parquet``, for appended or merged. Every few appends the small parts
+are merged into one, and parts of a size into a larger one, so that reading stays fast however rows came in. A merge
+puts the new part in place before it removes the old ones: a crash in between leaves rows twice, and readers count a
 row once by its key and sequence.
 """
 
 import secrets
 import threading
 import time
-from collections import defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -32,11 +33,11 @@ from bench_pipeline.store.locks import LockHeldError, Locks
 from bench_pipeline.store.quarantine import Quarantine
 from bench_pipeline.store.schemas import Layout
 
-# Sixteen keeps an append cheap (each row is rewritten at most four times) and a listing short.
-_FAN_IN: Final = 16
-_TOP_LEVEL: Final = 4
-# The level of what ``compact`` wrote: left alone by merges.
-_COMPACT: Final = 9
+# So many parts of a size are merged into one: a reader finds fewer, a row is rewritten once per size.
+_FAN_IN: Final = 6
+# Parts below the first size, a few thousand rows, are merged into one each time: rewriting that costs about as much
+# as making a few parts durable.
+_SIZES: Final = (0, 256 << 10, 2 << 20, 16 << 20)
 # A merge holds its rows in memory, several times their size in the file.
 MERGE_BYTES: Final = 64 << 20
 # Above this a part is scanned by DuckDB, which streams; below, reading it whole is faster than opening it
@@ -45,6 +46,8 @@ _LARGE: Final = 8 << 20
 # Small parts that are matched at once; bounds memory.
 _BATCH_BYTES: Final = 32 << 20
 _READERS: Final = 4
+# Decoded parts kept in memory, per kind of part.
+_REMEMBERED_BYTES: Final = 32 << 20
 # A reader starts over when a merge removed a part under it. Each time the merge has made progress.
 _RESTARTS: Final = 100
 
@@ -74,6 +77,7 @@ class PartLog:
         self.key = key
         self._appends = 0
         self._appending = threading.Lock()
+        self._remembered = _Remembered()
 
     @property
     def lock_name(self) -> str:
@@ -98,14 +102,14 @@ class PartLog:
         )
         if rows.num_rows == 0:
             return
-        self._put(rows, level=0)
+        self._put(rows, merged=False)
         with self._appending:
             self._appends += 1
             due = self._appends % _FAN_IN == 1
         if due:
             # The rows are stored. A merge that cannot be done now is done later, or by ``compact``.
             with suppress(StoreError):
-                self._merge_levels()
+                self._merge_sizes()
 
     def find(self, keys: Sequence[bytes] | pa.Array | pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
         """Every stored row of the given keys, once, in no particular order.
@@ -131,10 +135,10 @@ class PartLog:
         except _ChangedUnderwayError:
             return None
 
-    def replace(self, old: Sequence[FileInfo], rows: pa.Table, *, level: int = _COMPACT) -> None:
+    def replace(self, old: Sequence[FileInfo], rows: pa.Table) -> None:
         """Put ``rows``, sorted by key, in place of ``old``; the caller holds the lock."""
         if rows.num_rows:
-            self._put(rows.sort_by([(self.key, "ascending"), ("sequence", "ascending")]), level=level)
+            self._put(rows.sort_by([(self.key, "ascending"), ("sequence", "ascending")]), merged=True)
         for info in old:
             self.files.delete(info.path)
 
@@ -142,8 +146,8 @@ class PartLog:
         """Merge small parts into sorted ones; how many there were and are. The caller holds the lock."""
         before = self.parts()
         for group in _groups([info for info in before if info.size < MERGE_BYTES // 2], MERGE_BYTES):
-            if len(group) > 1 or _level(group[0].path) != _COMPACT:
-                self._merge(group, _COMPACT)
+            if len(group) > 1 or not _is_merged(group[0].path):
+                self._merge(group)
         return len(before), len(self.parts())
 
     def _find(self, wanted: pa.Array, names: list[str]) -> pa.Table:
@@ -155,7 +159,7 @@ class PartLog:
         for group in _groups(small, _BATCH_BYTES):
             tables = [table for table in self._read_many(group) if table is not None]
             if tables:
-                found.append(_matching(pa.concat_tables(tables), self.key, wanted, names))
+                found.append(_matching(tables, self.key, wanted, names))
         if large:
             found.append(self._scan(large, wanted, names))
         return pa.concat_tables([table.cast(empty) for table in found])
@@ -198,11 +202,19 @@ class PartLog:
             raise StoreError(f"reading {self.folder}", str(error), remedy) from error
 
     def _read_many(self, infos: Sequence[FileInfo]) -> Iterator[pa.Table | None]:
-        if len(infos) == 1:
-            yield self._read(infos[0].path)
+        if len(infos) <= _FAN_IN and self.files.local(self.folder) is not None:
+            yield from map(self._read_remembered, infos)
             return
         with ThreadPoolExecutor(_READERS) as pool:
-            yield from pool.map(self._read, [info.path for info in infos])
+            yield from pool.map(self._read_remembered, infos)
+
+    def _read_remembered(self, info: FileInfo) -> pa.Table | None:
+        table = self._remembered.get(info)
+        if table is None:
+            table = self._read(info.path)
+            if table is not None:
+                self._remembered.put(info, table)
+        return table
 
     def _read(self, path: str) -> pa.Table | None:
         try:
@@ -215,13 +227,10 @@ class PartLog:
             self._around.quarantine.put(path, error, data)
             return None
 
-    def _put(self, rows: pa.Table, *, level: int) -> None:
+    def _put(self, rows: pa.Table, *, merged: bool) -> None:
         first = pc.min(rows["sequence"]).as_py()
-        name = f"{first:020d}-{level}-{secrets.token_hex(6)}.parquet"
-        compact = level > 0
-        data = parquet.encode(
-            rows, self.layout, compact=compact, sorted_by=(self.key, "sequence") if compact else ()
-        )
+        name = f"{first:020d}-{'m' if merged else 'a'}-{secrets.token_hex(6)}.parquet"
+        data = parquet.encode(rows, self.layout, sorted_by=(self.key, "sequence") if merged else ())
         self.files.write(f"{self.folder}/{name}", data)
 
     def _with_own_columns(self, rows: pa.Table) -> pa.Table:
@@ -233,27 +242,47 @@ class PartLog:
                 rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
         return rows
 
-    def _merge_levels(self) -> None:
-        by_level: dict[int, list[FileInfo]] = defaultdict(list)
-        for info in self.parts():
-            by_level[_level(info.path)].append(info)
-        if all(len(by_level[level]) < _FAN_IN for level in range(_TOP_LEVEL)):
-            return
-        with suppress(LockHeldError), self._around.locks.hold(self.lock_name, wait_s=0):
-            for level in range(_TOP_LEVEL):
-                group = by_level[level]
-                if len(group) >= _FAN_IN and sum(info.size for info in group) <= MERGE_BYTES:
-                    self._merge(group, level + 1)
+    def _merge_sizes(self) -> None:
+        found = self.parts()
+        for smallest, limit in pairwise(_SIZES):
+            group = [info for info in found if smallest <= info.size < limit]
+            if len(group) >= _FAN_IN:
+                with suppress(LockHeldError), self._around.locks.hold(self.lock_name, wait_s=0):
+                    self._merge(next(_groups(group, MERGE_BYTES)))
 
-    def _merge(self, group: Sequence[FileInfo], level: int) -> None:
+    def _merge(self, group: Sequence[FileInfo]) -> None:
         read = [(info, table) for info in group if (table := self.read(info)) is not None]
         if read:
             rows = _once(pa.concat_tables([table for _, table in read]), self.key)
-            self.replace([info for info, _ in read], rows, level=level)
+            self.replace([info for info, _ in read], rows)
 
     def _refuse_read_only(self) -> None:
         if self._around.read_only:
             raise StoreError(f"writing {self.folder}", "the store was opened to read only")
+
+
+class _Remembered:
+    """Small parts that were read before; they never change, and a run asks again for every cell."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[FileInfo, pa.Table] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, info: FileInfo) -> pa.Table | None:
+        with self._lock:
+            if info in self._tables:
+                self._tables.move_to_end(info)
+            return self._tables.get(info)
+
+    def put(self, info: FileInfo, table: pa.Table) -> None:
+        with self._lock:
+            if info in self._tables:
+                return
+            self._tables[info] = table
+            self._bytes += table.nbytes
+            while self._bytes > _REMEMBERED_BYTES:
+                self._bytes -= self._tables.popitem(last=False)[1].nbytes
 
 
 class _Clock:
@@ -283,10 +312,13 @@ def _once(rows: pa.Table, key: str = "position") -> pa.Table:
     return rows if len(first) == rows.num_rows else rows.take(first)
 
 
-def _matching(rows: pa.Table, key: str, wanted: pa.Array, names: list[str]) -> pa.Table:
-    positions = pc.index_in(rows[key], value_set=wanted)
-    hits = pc.is_valid(positions)
-    return rows.select(names).add_column(0, "position", positions).filter(hits)
+def _matching(tables: list[pa.Table], key: str, wanted: pa.Array, names: list[str]) -> pa.Table:
+    """The rows whose ``key`` is in ``wanted``; looked up all at once, since each look-up hashes ``wanted``."""
+    keys = pa.concat_arrays([chunk for table in tables for chunk in table[key].chunks])
+    positions = pc.index_in(keys, value_set=wanted)
+    hits = pa.array(np.flatnonzero(np.asarray(positions.is_valid())))
+    rows = pa.concat_tables([table.select(names) for table in tables])
+    return rows.take(hits).add_column(0, "position", positions.take(hits))
 
 
 def _key_array(keys: Sequence[bytes] | pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -311,6 +343,5 @@ def _groups(infos: Sequence[FileInfo], limit: int) -> Iterator[list[FileInfo]]:
         yield group
 
 
-def _level(path: str) -> int:
-    level = path.rpartition("/")[2].split("-")[1:2]
-    return int(level[0]) if level and level[0].isdecimal() else 0
+def _is_merged(path: str) -> bool:
+    return path.rpartition("/")[2].split("-")[1:2] == ["m"]

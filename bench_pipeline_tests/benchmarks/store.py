@@ -71,12 +71,18 @@ def _large(folder: Path) -> list[Row]:
         return found
 
     def pandas() -> int:
-        parts = pd.concat([pd.read_parquet(file, columns=COLUMNS) for file in files], ignore_index=True)
+        parts = pd.concat([pd.read_parquet(file, columns=COLUMNS) for file in files[:2]], ignore_index=True)
         return len(parts.merge(keys.to_pandas(), on="identity"))
 
     return [
         Row("store: 100,000 of 10,000,000 identities / bare DuckDB join", ours, best_of(3, duck), 1.5),
-        Row("store: 100,000 of 10,000,000 identities / pandas merge", ours, best_of(1, pandas), 0.1),
+        # Ten times faster: all of the rows while pandas reads and merges a tenth of them.
+        Row(
+            "store: 100,000 of 10,000,000 identities / pandas merge of 1,000,000",
+            ours,
+            best_of(1, pandas),
+            1.0,
+        ),
         Row("store: its memory in MiB / allowed", memory, MEMORY_MIB, 1.0),
     ]
 
@@ -100,11 +106,12 @@ def _small(folder: Path) -> list[Row]:
         store.verdicts.append(VERDICT_PARTS.from_rows([row]))
 
     def look_up() -> None:
-        assert store.verdicts.newest(keys).num_rows == len(keys)
+        # A store of its own, which remembers nothing.
+        assert Store.open(folder).verdicts.newest(keys).num_rows == len(keys)
 
-    small = best_of(5, look_up)
+    small = best_of(20, look_up)
     store.compact()
-    return [Row("store: look-up after 1,000 appends / after compaction", small, best_of(5, look_up), 3.0)]
+    return [Row("store: look-up after 1,000 appends / after compaction", small, best_of(20, look_up), 3.0)]
 
 
 def _fill(folder: Path) -> np.ndarray:
@@ -114,7 +121,7 @@ def _fill(folder: Path) -> np.ndarray:
     samples = []
     for number, table in enumerate(_tables(random)):
         data = parquet.encode(table, VERDICT_PARTS, sorted_by=("identity", "sequence"))
-        store.files.write(f"verdicts/{number:020d}-9-{number:012x}.parquet", data)
+        store.files.write(f"verdicts/{number:020d}-m-{number:012x}.parquet", data)
         picked = random.choice(table.num_rows, WANTED * ROWS_PER_PART // ROWS, replace=False)
         identities = np.frombuffer(table["identity"].chunk(0).buffers()[1], dtype=np.uint8).reshape(-1, 32)
         samples.append(identities[picked])

@@ -130,7 +130,7 @@ def test_verifying_a_newer_store_stops(tmp_path: Path) -> None:
 
 
 def test_compaction_keeps_every_answer_and_every_row(store: Store) -> None:
-    fill(store, 40)
+    fill(store, 44)
     store.verdicts.append(VERDICT_PARTS.from_rows([verdict(3, outcome="failed", passed=False)]))
     keys = [key(number) for number in range(45)]
     before = store.verdicts.newest(keys), store.verdicts.history(keys[3]), store.candidates.newest(keys)
@@ -146,7 +146,7 @@ def test_compaction_keeps_every_answer_and_every_row(store: Store) -> None:
 def test_a_compacted_part_is_sorted_and_of_bounded_size(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(store, 10)
+    fill(store, 7)
     size = store.verdicts.log.parts()[0].size
     monkeypatch.setattr(parts, "MERGE_BYTES", size * 2 + 100)
     store.compact()
