@@ -9,7 +9,7 @@ import pytest
 
 from bench_pipeline.evaluations import list_evaluations, load_evaluation, resolve
 from bench_pipeline.project import Project, find_project
-from bench_pipeline.registry import PriceTable, Registry
+from bench_pipeline.registry import PriceTable, Registry, ToolDefinition
 from bench_pipeline.tasks import Task, load_tasks, stale
 from bench_pipeline.tasks.leaks import find_leaks
 from bench_pipeline.tasks.patches import patched_files
@@ -55,9 +55,10 @@ def test_evaluations_resolve_to_the_setups_that_the_tour_names(project: Project)
 
 
 def test_every_model_of_the_toy_agent_has_a_price(project: Project) -> None:
-    registry = Registry.load(project.root, None)
+    patcher = Registry.load(project.root, None).tool("patcher")
+    assert isinstance(patcher, ToolDefinition)
     prices = PriceTable.load(project.root, None)
-    assert all(prices.names(model.id) for model in registry.tool("patcher").models.values())
+    assert all(prices.names(model.id) for model in patcher.models.values())
 
 
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
