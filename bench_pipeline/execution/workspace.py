@@ -9,11 +9,9 @@ can set; where the file system does not keep that promise every file is read and
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import stat
-import tempfile
 import threading
 import time
 import weakref
@@ -24,6 +22,7 @@ from typing import Self
 
 from bench_pipeline.errors import SandboxError
 from bench_pipeline.execution.base_trees import base_manifest, is_kept
+from bench_pipeline.execution.leases import LOCK, Lease, lease_folder, sweep_folders
 from bench_pipeline.execution.manifest import (
     Manifest,
     Stamp,
@@ -37,7 +36,6 @@ from bench_pipeline.execution.treewalk import Found, open_file, read_link, remov
 from bench_pipeline.tasks.trees import EXECUTABLE, LINK
 
 _PREFIX = "workspace-"
-_LOCK = "lock"
 _FRESH = ("home", "tmp", "handover", "logs")
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,12 +66,16 @@ class Workspace:
 
 @dataclass
 class _Slot:
-    """A folder of the pool: its lock, held as long as it is ours, and what its tree is known to hold."""
+    """A folder of the pool, and what its tree is known to hold."""
 
-    folder: Path
-    lock: int
+    lease: Lease
     base: Path | None = None
     known: Manifest = field(default_factory=lambda: Manifest({}))
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self.lease.folder
 
 
 class Workspaces:
@@ -115,7 +117,7 @@ class Workspaces:
                     self._refresh(slot, base, wanted)
                 workspace = Workspace(_place(slot.folder), slot.folder / "logs", slot.known)
             except BaseException:
-                _discard(slot)
+                slot.lease.release()
                 raise
         try:
             yield workspace
@@ -124,14 +126,8 @@ class Workspaces:
 
     def sweep(self) -> int:
         """Remove what processes that were killed have left; returns how many workspaces that were."""
-        swept = 0
         with _told("sweeping workspaces"):
-            for folder in sorted(self._root.glob(f"{_PREFIX}*/")):
-                lock = _lock(folder)
-                if lock is not None:
-                    _discard(_Slot(folder, lock))
-                    swept += 1
-        return swept
+            return sweep_folders(self._root, _PREFIX)
 
     def _take(self, base: Path) -> _Slot:
         """An idle slot, best one that has this base, else a new one."""
@@ -143,11 +139,9 @@ class Workspaces:
             if self._idle:
                 return self._idle.pop(0)
         self._root.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._root))
-        lock = _lock(folder)
-        assert lock is not None
-        (folder / "tree").mkdir()
-        return _Slot(folder, lock)
+        slot = _Slot(lease_folder(self._root, _PREFIX))
+        (slot.folder / "tree").mkdir()
+        return slot
 
     def _refresh(self, slot: _Slot, base: Path, wanted: Manifest) -> None:
         """Put a slot in the state of ``base``, whose manifest is ``wanted``; nothing runs in it."""
@@ -156,7 +150,7 @@ class Workspaces:
         above = os.open(slot.folder, _FOLDER_FLAGS)
         try:
             for place in list(slot.folder.iterdir()):
-                if place.name not in {"tree", _LOCK, *_FRESH}:
+                if place.name not in {"tree", LOCK, *_FRESH}:
                     remove(above, place.name)
         finally:
             os.close(above)
@@ -181,7 +175,7 @@ class Workspaces:
             with _told("cleaning a workspace"):
                 self._refresh(slot, base, wanted)
         except BaseException:
-            _discard(slot)
+            slot.lease.release()
             raise
         with self._guard:
             self._idle.append(slot)
@@ -199,29 +193,9 @@ def _place(folder: Path) -> Place:
     return Place(folder / "tree", folder / "home", folder / "tmp", handover=folder / "handover")
 
 
-def _lock(folder: Path) -> int | None:
-    """The lock of a workspace for as long as the descriptor is open; None when its process lives."""
-    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _discard(slot: _Slot) -> None:
-    above = os.open(slot.folder.parent, _FOLDER_FLAGS)
-    try:
-        remove(above, slot.folder.name)
-    finally:
-        os.close(above)
-        os.close(slot.lock)
-
-
 def _discard_all(slots: list[_Slot]) -> None:
     while slots:
-        _discard(slots.pop())
+        slots.pop().lease.release()
 
 
 def _clear(folder: Path) -> None:

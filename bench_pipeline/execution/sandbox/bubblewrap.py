@@ -8,6 +8,7 @@ then stopped from outside, so that the command stays unreaped when it ends and t
 (docs/decisions/0004-supervisor.md).
 """
 
+import contextlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bench_pipeline.errors import SandboxError
 from bench_pipeline.execution.sandbox.base import (
@@ -38,9 +39,11 @@ from bench_pipeline.execution.sandbox.census import (
     parent_and_state,
     running,
     signal_all,
+    wait_status,
 )
 from bench_pipeline.execution.sandbox.cgroups import CellGroup, open_group, own_group
 from bench_pipeline.execution.sandbox.processors import pin
+from bench_pipeline.execution.sandbox.system import system_settings
 from bench_pipeline.execution.sandbox.watch import Watch, wait_ready
 
 INSIDE = PlacePaths("/workspace", "/home/agent", "/tmp", "/handover", TOOL_FILES)  # noqa: S108 - inside it is private
@@ -53,18 +56,10 @@ _ISOLATION = (
     "--die-with-parent", "--new-session", "--hostname", "bench",
 )  # fmt: skip
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-# What run-time systems read of /etc. Run by root the sandbox could read every file of the host that it sees,
-# so keys, accounts and the configuration of the host's own tools stay out.
-_ETC = (
-    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts",
-    "java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache",
-    "ld.so.conf", "ld.so.conf.d", "magic", "magic.mime", "mime.types", "os-release", "pki/ca-trust",
-    "pki/java", "pki/tls/certs", "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo",
-)  # fmt: skip
 _SHM_BYTES = 256 << 20
+_REPORT_S = 5.0
 # Process 1 and the shell that holds the command.
 _OWN_TASKS = 2
-_ACCOUNTS = Path(__file__).parent / "etc"
 
 # The command reports that it is at its gate, and starts when it has read one line. The shell does not go on
 # to the last line until it is continued, which nothing of ours does.
@@ -80,12 +75,10 @@ def isolation_arguments() -> list[str]:
             arguments += ["--symlink", str(folder.readlink()), str(folder)]
         elif folder.is_dir():
             arguments += ["--ro-bind", str(folder), str(folder)]
-    for name in _ETC:
-        if Path("/etc", name).exists():
-            arguments += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
-    for file in sorted(_ACCOUNTS.iterdir()):
-        arguments += ["--ro-bind", str(file), f"/etc/{file.name}"]
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
+    arguments += ["--ro-bind", str(system_settings()), "/etc"]
+    # Read-only, because root's own settings below /proc/sys take writes from root even without any capability.
+    arguments += ["--proc", "/proc", "--remount-ro", "/proc"]
+    arguments += ["--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
     return arguments
 
 
@@ -121,6 +114,19 @@ class _Held:
     shell: int
     group: CellGroup | None
     enforced: frozenset[str]
+
+    def status(self) -> int | None:
+        """From the unreaped process; else, when the shell was woken and reaped it, what bubblewrap reports.
+
+        That report cannot tell a signal from an exit status above 128, and is taken for the signal.
+        """
+        status = wait_status(self.main.pid)
+        if status is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self.popen.wait(_REPORT_S)
+                if code >= 0:
+                    status = code - 128 if code > 128 else code << 8
+        return status
 
     def processes(self) -> set[int]:
         """Everything below the sandbox's process 1 but the shell that holds the command."""
@@ -194,27 +200,17 @@ class Bubblewrap:
         cancel: threading.Event | None = None,
     ) -> ProcessEnd:
         """Run a command to its end; see ``base.Sandbox``."""
-        held = self._hold(command, place, limits)
-        with held.main, held.init, held.popen:
-            folders = tuple(f for f in (place.tree, place.home, place.tmp, place.handover) if f is not None)
-            watch = Watch(held, command, limits, outputs=(stdout, stderr), folders=folders, cancel=cancel)
-            return watch.run()
-
-    def _hold(self, command: Command, place: Place, limits: Limits) -> _Held:
-        """Start a sandbox up to the gate of its command, and put the limits on."""
         popen, status = self._start(command, place)
-        try:
-            with os.fdopen(status, "rb") as facts:
-                wait_ready(popen, _TRIED, _REMEDY)
-                init = int(json.loads(facts.readline())["child-pid"])
-            shell = children(init)[0]
-            main = children(shell)[0]
-            _freeze(shell)
-            return _Held(popen, Pinned(main), Pinned(init), shell, *_limit(limits, init, shell, main))
-        except BaseException:
-            popen.kill()
-            popen.communicate()
-            raise
+        # Open to the end: bubblewrap dies of writing to a pipe that nobody reads, and its last word is lost.
+        with os.fdopen(status, "rb") as facts:
+            held = _hold(popen, facts, limits)
+            with held.main, held.init, held.popen:
+                folders = tuple(
+                    f for f in (place.tree, place.home, place.tmp, place.handover) if f is not None
+                )
+                return Watch(
+                    held, command, limits, outputs=(stdout, stderr), folders=folders, cancel=cancel
+                ).run()
 
     def _start(self, command: Command, place: Place) -> tuple[subprocess.Popen[bytes], int]:
         status_read, status_write = os.pipe()
@@ -246,6 +242,23 @@ class Bubblewrap:
             os.close(words)
             os.close(status_write)
         return popen, status_read
+
+
+def _hold(popen: subprocess.Popen[bytes], facts: BinaryIO, limits: Limits) -> _Held:
+    """Wait until a sandbox is at the gate of its command, freeze the gate-keeper, and put the limits on."""
+    try:
+        wait_ready(popen, _TRIED, _REMEDY)
+        init = int(json.loads(facts.readline())["child-pid"])
+        shell = children(init)[0]
+        main = children(shell)[0]
+        _freeze(shell)
+        return _Held(popen, Pinned(main), Pinned(init), shell, *_limit(limits, init, shell, main))
+    except BaseException as error:
+        popen.kill()
+        popen.communicate()
+        if isinstance(error, (OSError, LookupError, ValueError)):
+            raise SandboxError(_TRIED, f"it ended before its command began: {error}", _REMEDY) from error
+        raise
 
 
 def _freeze(pid: int) -> None:

@@ -26,7 +26,7 @@ from bench_pipeline.execution.sandbox.base import (
     ProcessEnd,
 )
 from bench_pipeline.execution.sandbox.bubblewrap import GATE, INSIDE
-from bench_pipeline.execution.sandbox.census import Pinned
+from bench_pipeline.execution.sandbox.census import Pinned, wait_status
 from bench_pipeline.execution.sandbox.watch import Watch, wait_ready
 
 DEFAULT_IMAGE = "debian:12-slim"
@@ -93,6 +93,10 @@ class _Held:
     container: str
     enforced: frozenset[str] = frozenset({"memory", "pids", "cpus"})
     killed_for_memory: bool = False
+
+    def status(self) -> int | None:
+        """That of the docker command, which tells a signal from an exit status no more than a shell does."""
+        return wait_status(self.main.pid)
 
     def processes(self) -> set[int]:
         """None: the processes belong to the engine."""

@@ -33,6 +33,7 @@ from bench_pipeline.execution.sandbox.census import (
     marked,
     running,
     signal_all,
+    wait_status,
 )
 from bench_pipeline.execution.sandbox.processors import pin
 from bench_pipeline.execution.sandbox.watch import Watch, wait_ready
@@ -51,6 +52,10 @@ class _Held:
     supervisor: Pinned
     marker: bytes
     enforced: frozenset[str] = frozenset()
+
+    def status(self) -> int | None:
+        """From the unreaped process; None when its supervisor was killed."""
+        return wait_status(self.main.pid)
 
     def processes(self) -> set[int]:
         """Everything below the supervisor, and everything that carries the cell's mark."""

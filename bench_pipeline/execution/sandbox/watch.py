@@ -18,7 +18,7 @@ from typing import Protocol
 from bench_pipeline.errors import SandboxError
 from bench_pipeline.execution.sandbox.base import Command, Limits, ProcessEnd
 from bench_pipeline.execution.sandbox.capture import Capture
-from bench_pipeline.execution.sandbox.census import Pinned, shared_out_memory, usage, wait_status
+from bench_pipeline.execution.sandbox.census import Pinned, shared_out_memory, usage
 from bench_pipeline.execution.sandbox.disk import DiskGauge
 
 # How often cancelling, memory and tasks are looked at; a look costs well under a millisecond.
@@ -41,6 +41,10 @@ class Held(Protocol):
     popen: subprocess.Popen[bytes]
     main: Pinned
     enforced: frozenset[str]
+
+    def status(self) -> int | None:
+        """The wait status of the main process, which has ended; None when nobody can know it any more."""
+        ...
 
     def processes(self) -> set[int]:
         """The processes of the command that can be seen from here, ended ones among them."""
@@ -181,7 +185,7 @@ class Watch:
 
     def _main_ended(self, state: _State) -> None:
         state.main_ended = time.monotonic()
-        state.status = wait_status(self._held.main.pid)
+        state.status = self._held.status()
         state.orphans = self._held.left()
         if state.orphans:
             time.sleep(_SETTLE_S)
@@ -227,7 +231,7 @@ class Watch:
         stdout, stderr = captures
         status = state.status
         if status is None:
-            # Nobody could say how it ended: we killed it, or something in the sandbox killed its keeper.
+            # We killed it, or something that it started killed the process that keeps its status.
             status = signal.SIGKILL
         code = os.waitstatus_to_exitcode(status)
         if state.why is None and self._held.out_of_memory():
