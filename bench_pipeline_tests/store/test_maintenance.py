@@ -146,7 +146,7 @@ def test_compaction_keeps_every_answer_and_every_row(store: Store) -> None:
 def test_a_compacted_part_is_sorted_and_of_bounded_size(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(store, 7)
+    fill(store, 5)
     size = store.verdicts.log.parts()[0].size
     monkeypatch.setattr(parts, "MERGE_BYTES", size * 2 + 100)
     store.compact()
