@@ -86,6 +86,7 @@ def run(
     request = prepare(bench, options)
     if dry_run:
         _show_dry_run(dry_run_document(bench, request), as_json=as_json, plain=plain)
+        _report_corrupt(bench)
         return 0
     _announce(bench, request)
     if not yes and request.paid and sys.stdin.isatty() and not click.confirm(_question(request)):
@@ -100,6 +101,7 @@ def run(
         run_id = run_evaluations(bench, request.partitions, options)
     document = summary(bench, request, run_id)
     _show_summary(document, run_id, as_json=as_json, plain=plain)
+    _report_corrupt(bench)
     if bench.stop.starting.is_set():
         return 130
     assert isinstance(request, RunRequest)
@@ -112,6 +114,16 @@ def _announce(bench: Any, request: Any) -> None:
         click.echo(f"bench: {plain_text(bench.sandbox.notice)}", err=True)
     for task_id, why in request.left_out.items():
         click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
+
+
+def _report_corrupt(bench: Any) -> None:
+    """Say how many files of the store were found to be corrupt, and where they are now."""
+    found = bench.store.quarantined
+    if not found:
+        return
+    files = "1 corrupt file was" if len(found) == 1 else f"{len(found)} corrupt files were"
+    done = "found and left alone" if bench.store.read_only else "put aside, and their cells planned again"
+    click.echo(f"bench: {files} {done}; `bench store verify` lists what is wrong", err=True)
 
 
 def _question(request: Any) -> str:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from bench_pipeline_tests.e2e.projects import TASKS, Project
+from bench_pipeline_tests.e2e.projects import BRIEF, HASTY, TASKS, Project
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Five tasks in two tiers, validated by ``bench task validate``."""
+    """Five tasks in two tiers and two of little time, validated by ``bench task validate``."""
     project = Project.new(tmp_path_factory.mktemp("template") / "project")
     for number, name in enumerate(TASKS):
         project.task(name, tier="smoke" if number < 3 else "standard")
+    project.task(HASTY, timeout="4s")
+    project.task(BRIEF, verify={"timeout": "5s"})
     project.validate()
     return project
 
@@ -30,7 +32,7 @@ def make(template: Project, tmp_path_factory: pytest.TempPathFactory) -> Make:
         root = tmp_path_factory.mktemp("e2e") / "project"
         wanted = tasks or TASKS[:1]
         shutil.copytree(template.root, root, ignore=shutil.ignore_patterns(".bench"))
-        for name in set(TASKS) - set(wanted):
+        for name in {*TASKS, HASTY, BRIEF} - set(wanted):
             shutil.rmtree(root / "tasks" / name)
         return Project(root)
 
