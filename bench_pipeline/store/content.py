@@ -22,7 +22,7 @@ def content_digest(table: pa.Table, key: Sequence[str]) -> str:
     seen = hashlib.sha256(_RECIPE)
     seen.update(f"{table.num_rows} rows\n".encode())
     for field in table.schema:
-        seen.update(f"{field.name!r} {field.type}\n".encode())
+        seen.update(f"{field.name!r} {_type_text(field.type)}\n".encode())
         _update(seen, table[field.name].combine_chunks(), field.type)
     return seen.hexdigest()
 
@@ -65,6 +65,15 @@ def _update_map(seen: Any, values: pa.MapArray, kind: pa.DataType) -> None:
     flat = flat.sort_by([("row", "ascending"), ("key", "ascending")])
     _update(seen, flat["key"].combine_chunks(), kind.key_type)
     _update(seen, flat["value"].combine_chunks(), kind.item_type)
+
+
+def _type_text(kind: pa.DataType) -> str:
+    """The type's name; Arrow's own also tells what the entries of a map were called in the file it came from."""
+    if pa.types.is_map(kind):
+        return f"map<{_type_text(kind.key_type)}, {_type_text(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"list<{_type_text(kind.value_type)}>"
+    return str(kind)
 
 
 def _bytes(values: pa.Array) -> bytes:

@@ -50,7 +50,7 @@ class Files(ABC):
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> bool:
-        """Put a whole file in place unless there is one; whether it was put."""
+        """Put a whole file in place unless there is another; whether it was put."""
 
     @abstractmethod
     def adopt(self, path: str, source: Path) -> None:
@@ -260,9 +260,19 @@ class RemoteFiles(Files):
         with _failures(f"writing {path}"), self._creating:
             try:
                 fs.pipe_file(place, data, mode="create")
-            except FileExistsError:
-                return False
+            except OSError:
+                # Stores name a conflict in ways of their own, and a put whose answer was lost conflicts with itself.
+                found = self._content(path)
+                if found is None:
+                    raise
+                return found == data
         return True
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return self.read(path)
+        except FileNotFoundError:
+            return None
 
     def adopt(self, path: str, source: Path) -> None:
         """See Files."""

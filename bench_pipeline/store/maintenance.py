@@ -84,7 +84,7 @@ def verify(store: "Store", *, put_aside: bool = False) -> VerifyReport:
             else:
                 report.candidate_rows += rows.num_rows
             for digest in digests_of_rows(rows):
-                if not referred.kept(digest):
+                if not referred.kept(digest) and not store.artifacts.exists(digest):
                     report.findings.append(
                         Finding(info.path, f"it refers to the artifact {digest}, which is absent")
                     )

@@ -8,7 +8,8 @@ the next clean-up finds; never rows whose evidence is gone.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -68,7 +69,10 @@ def collect_garbage(store: "Store", *, dry_run: bool = False, grace_s: float = G
     kept = store.artifacts.digests()
     sizes = {info.path: info.size for info in store.files.list("artifacts") if old(info.modified)}
     unreferenced = Unreferenced(store, kept)
-    unreferenced.strike_everything_referred_to(digest for digest, path in kept.items() if path not in sizes)
+    with nullcontext() if dry_run else _parts_held(store):
+        unreferenced.strike_everything_referred_to(
+            digest for digest, path in kept.items() if path not in sizes
+        )
     artifacts = list(unreferenced.left.values())
     unfinished = [info for info in store.files.list("", unfinished=True) if old(info.modified)]
     locks = [
@@ -91,7 +95,7 @@ def forget(store: "Store", identity: str) -> ForgetReport:
     """
     _refuse_read_only(store, "forgetting a cell")
     key = as_key(identity)
-    with store.lock(store.verdicts.log.lock_name), store.lock(store.candidates.log.lock_name):
+    with _parts_held(store):
         rows = store.verdicts.history(key)
         named = digests_of_rows(rows) | {identity}
         removed = _without(store.verdicts.log, "identity", [key])
@@ -100,11 +104,20 @@ def forget(store: "Store", identity: str) -> ForgetReport:
         for table in candidates:
             named |= digests_of_rows(table)
         named |= {run_key.hex() for run_key in alone}
-    from_tables = sum(_without_table(store, name, identity) for name in _MEASURED_TABLES)
-    counts = sum(t.num_rows for t in removed), sum(t.num_rows for t in candidates), from_tables
-    if not any(counts):
-        raise NotFoundError(f"forgetting {identity}", "the store knows nothing of it", "check the identity")
-    return ForgetReport(identity, *counts, _remove_artifacts(store, named))
+        from_tables = sum(_without_table(store, name, identity) for name in _MEASURED_TABLES)
+        counts = sum(t.num_rows for t in removed), sum(t.num_rows for t in candidates), from_tables
+        if not any(counts):
+            raise NotFoundError(
+                f"forgetting {identity}", "the store knows nothing of it", "check the identity"
+            )
+        return ForgetReport(identity, *counts, _remove_artifacts(store, named))
+
+
+@contextmanager
+def _parts_held(store: "Store") -> Iterator[None]:
+    """Keep parts from being merged: while references are counted, each row has to be found."""
+    with store.lock(store.verdicts.log.lock_name), store.lock(store.candidates.log.lock_name):
+        yield
 
 
 def _without(log: PartLog, column: str, keys: Iterable[bytes]) -> list[pa.Table]:

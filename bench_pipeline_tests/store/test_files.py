@@ -43,6 +43,25 @@ def test_a_file_is_created_once(files: Files) -> None:
     assert files.read("locks/one") == b"first"
 
 
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EBUSY])
+def test_an_object_store_may_name_a_conflict_as_it_likes(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = RemoteFiles(f"memory://conflict-{tmp_path.name}")
+    fs, _ = files._at("")
+    pipe = fs.pipe_file
+
+    def conflict(place: str, data: bytes, mode: str = "overwrite") -> None:
+        if mode == "create" and fs.exists(place):
+            raise OSError(number, "PreconditionFailed")
+        pipe(place, data, mode=mode)
+
+    monkeypatch.setattr(fs, "pipe_file", conflict)
+    assert files.create("locks/one", b"first")
+    assert not files.create("locks/one", b"second")
+    assert files.create("locks/one", b"first"), "a put whose answer was lost is our own"
+
+
 def test_moving_and_deleting(files: Files) -> None:
     files.write("a", b"1")
     files.move("a", "quarantine/a")

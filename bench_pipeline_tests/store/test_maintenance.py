@@ -56,6 +56,14 @@ def fill(store: Store, count: int) -> str:
     }
     rows = table_schema("run_cells").from_rows([{**cell, "attempt": 1}])
     store.tables.write("run_cells", rows, run_id="r1")
+    planned = dict.fromkeys(table_schema("evaluation_cells").required, "x") | {
+        "tier": "smoke",
+        "attempt": 1,
+    }
+    planned |= {"reusable": True, "options": {"b": "2", "a": "1"}}
+    store.tables.write(
+        "evaluation_cells", table_schema("evaluation_cells").from_rows([planned]), tier="smoke", attempt=1
+    )
     return patch
 
 
@@ -69,8 +77,8 @@ def test_a_whole_store_has_no_findings_and_says_what_was_read(store: Store) -> N
     fill(store, 20)
     report = store.verify()
     assert report.findings == []
-    assert (report.verdict_rows, report.candidate_rows, report.table_rows) == (20, 20, 1)
-    assert (report.artifacts, report.table_files) == (1, 1)
+    assert (report.verdict_rows, report.candidate_rows, report.table_rows) == (20, 20, 2)
+    assert (report.artifacts, report.table_files) == (1, 2)
     assert report.bytes > 0
 
 

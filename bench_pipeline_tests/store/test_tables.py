@@ -225,7 +225,7 @@ def test_the_digest_depends_on_rows_alone_not_on_their_order_chunks_or_encoding(
     chunks = [original.slice(number, 1) for number in order] or [original]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.concat_tables(chunks), sink, compression="snappy", row_group_size=2)
-    shuffled = pq.read_table(pa.BufferReader(sink.getvalue())).cast(SCHEMA)
+    shuffled = pq.read_table(pa.BufferReader(sink.getvalue()))
     assert content_digest(shuffled, ["key"]) == content_digest(original, ["key"])
 
 
