@@ -68,6 +68,14 @@ def test_a_kernel_that_delegates_no_controllers_leaves_no_group_behind(tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_group_without_the_controllers_that_we_use_is_passed_over(tmp_path: Path) -> None:
+    assert not cgroups._offers_limits(tmp_path)
+    (tmp_path / "cgroup.controllers").write_text("hugetlb\n")
+    assert not cgroups._offers_limits(tmp_path)
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    assert cgroups._offers_limits(tmp_path)
+
+
 def test_where_no_group_can_be_made_there_is_none(tmp_path: Path) -> None:
     assert cgroups.open_group(Limits(60, pids=64), tmp_path / "absent") is None
     assert cgroups.open_group(Limits(60, pids=64), None) is None

@@ -5,10 +5,9 @@ it (``watch``) and choosing a backend (``choose``).
 
 Inside, process 1 is bubblewrap's own reaper. Process 2 is a shell that starts the command at a gate and is
 then stopped from outside, so that the command stays unreaped when it ends and the kernel itself says how
-(docs/decisions/0004-supervisor.md).
+(docs/decisions/0005-supervisor.md).
 """
 
-import contextlib
 import json
 import os
 import re
@@ -58,6 +57,7 @@ _ISOLATION = (
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SHM_BYTES = 256 << 20
 _REPORT_S = 5.0
+_KILL_S = 60.0
 # Process 1 and the shell that holds the command.
 _OWN_TASKS = 2
 
@@ -109,8 +109,9 @@ class _Held:
     """A command at its gate in a bubblewrap sandbox; see ``watch.Held``."""
 
     popen: subprocess.Popen[bytes]
-    main: Pinned
+    outer: Pinned
     init: Pinned
+    main: Pinned
     shell: int
     group: CellGroup | None
     enforced: frozenset[str]
@@ -122,10 +123,9 @@ class _Held:
         """
         status = wait_status(self.main.pid)
         if status is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = self.popen.wait(_REPORT_S)
-                if code >= 0:
-                    status = code - 128 if code > 128 else code << 8
+            code = self.popen.wait() if self.outer.ended(_REPORT_S) else -1
+            if code >= 0:
+                status = code - 128 if code > 128 else code << 8
         return status
 
     def processes(self) -> set[int]:
@@ -143,12 +143,9 @@ class _Held:
     def kill(self) -> None:
         """End the process namespace, and with it everything inside."""
         self.init.send(signal.SIGKILL)
-        try:
-            self.popen.wait(timeout=60)
-        except subprocess.TimeoutExpired as error:
-            raise SandboxError(
-                "ending a sandbox", "its processes could not be killed within a minute"
-            ) from error
+        if not self.init.ended(_KILL_S) or not self.outer.ended(_KILL_S):
+            raise SandboxError("ending a sandbox", "its processes could not be killed within a minute")
+        self.popen.wait()
         if self.group is not None:
             self.group.remove()
 
@@ -204,7 +201,7 @@ class Bubblewrap:
         # Open to the end: bubblewrap dies of writing to a pipe that nobody reads, and its last word is lost.
         with os.fdopen(status, "rb") as facts:
             held = _hold(popen, facts, limits)
-            with held.main, held.init, held.popen:
+            with held.main, held.init, held.outer, held.popen:
                 folders = tuple(
                     f for f in (place.tree, place.home, place.tmp, place.handover) if f is not None
                 )
@@ -252,7 +249,9 @@ def _hold(popen: subprocess.Popen[bytes], facts: BinaryIO, limits: Limits) -> _H
         shell = children(init)[0]
         main = children(shell)[0]
         _freeze(shell)
-        return _Held(popen, Pinned(main), Pinned(init), shell, *_limit(limits, init, shell, main))
+        return _Held(
+            popen, Pinned(popen.pid), Pinned(init), Pinned(main), shell, *_limit(limits, init, shell, main)
+        )
     except BaseException as error:
         popen.kill()
         popen.communicate()

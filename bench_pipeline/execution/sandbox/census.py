@@ -8,6 +8,7 @@ Everything is read from the kernel, so nothing that runs in a sandbox can forge 
 import contextlib
 import os
 import resource
+import select
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +42,10 @@ class Pinned:
         """Send a signal; nothing happens when the process is gone."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._fd, number)
+
+    def ended(self, seconds: float) -> bool:
+        """Wait until the process has ended, at most that long; whether it has."""
+        return bool(select.select([self._fd], [], [], seconds)[0])
 
     def close(self) -> None:
         """Let go of the process."""

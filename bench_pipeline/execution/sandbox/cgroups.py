@@ -19,7 +19,7 @@ _FILES = {"memory": "memory.max", "pids": "pids.max", "cpus": "cpu.max"}
 
 @cache
 def own_group() -> Path | None:
-    """The folder of the version-2 group that this process is in; None where none is mounted."""
+    """The folder of the version-2 group that this process is in; None where it offers no limits."""
     try:
         entries = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
@@ -29,7 +29,16 @@ def own_group() -> Path | None:
     mount = next((line.split()[4] for line in mounts if " - cgroup2 " in line), None)
     if path is None or mount is None:
         return None
-    return Path(mount, path.lstrip("/"))
+    folder = Path(mount, path.lstrip("/"))
+    return folder if _offers_limits(folder) else None
+
+
+def _offers_limits(folder: Path) -> bool:
+    try:
+        offered = (folder / "cgroup.controllers").read_text(encoding="ascii").split()
+    except OSError:
+        return False
+    return not {"memory", "pids", "cpu"}.isdisjoint(offered)
 
 
 class CellGroup:
