@@ -93,7 +93,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "--debug" in args:
             raise
         click.echo(
-            f"bench: {type(error).__name__}: {error}: this is a fault of bench itself; --debug shows where", err=True
+            f"bench: {type(error).__name__}: {error}: this is a fault of bench itself; --debug shows where",
+            err=True,
         )
     sys.exit(status)
 

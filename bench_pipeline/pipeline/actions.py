@@ -27,12 +27,12 @@ def decide_actions(
         empty = pa.array([], pa.string())
         return cells.append_column("action", empty).append_column("action_reason", empty)
     keys = binary_keys(cells["identity"].combine_chunks())
-    newest = store.verdicts.newest(pc.unique(keys))
+    newest = store.verdicts.newest(pc.unique(keys), columns=["identity", "outcome_class"])
     at = pc.index_in(keys, value_set=newest["identity"].combine_chunks())
     known_class = newest["outcome_class"].take(at)
     failures = pc.fill_null(newest["failures_since_verdict"].take(at), 0)
     run_keys = binary_keys(cells["run_key"].combine_chunks())
-    candidates = store.candidates.newest(pc.unique(run_keys))["run_key"]
+    candidates = store.candidates.newest(pc.unique(run_keys), columns=["run_key"])["run_key"]
     has_candidate = pc.is_in(run_keys, value_set=candidates.combine_chunks())
 
     reusable = cells["reusable"]
