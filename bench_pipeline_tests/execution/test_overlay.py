@@ -24,6 +24,7 @@ from bench_pipeline.execution.overlay import (
 from bench_pipeline.tasks.patches import PatchError
 from bench_pipeline.tasks.trees import Dropped, TreeFile
 
+GIT = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 PLAIN, EXECUTABLE, LINK = "100644", "100755", "120000"
 
 
@@ -201,7 +202,7 @@ def test_a_nested_repository_leaves_only_its_plain_files(trees: Trees) -> None:
     nested = trees.tree / "vendor" / "lib"
     nested.mkdir(parents=True)
     for argv in (["init", "-q"], ["config", "core.fsmonitor", "touch /tmp/never"]):
-        subprocess.run(["git", *argv], cwd=nested, check=True)
+        subprocess.run(["git", *argv], cwd=nested, check=True, env=GIT)
     (nested / "code.py").write_text("x\n")
     assert trees.assert_exact().touched_paths() == ("vendor/lib/code.py",)
 
@@ -420,7 +421,7 @@ def test_a_rendered_patch_is_what_git_itself_applies(trees: Trees) -> None:
     (trees.tree / "bin").write_bytes(bytes(range(256)))
     (trees.tree / "run").chmod(0o755)
     patch = render_patch(trees.base, trees.captured())
-    subprocess.run(["git", "apply", "-"], cwd=trees.fresh, input=patch, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=trees.fresh, input=patch, check=True, env=GIT)
     assert take_manifest(trees.fresh) == take_manifest(trees.tree)
     assert patch_stats(patch) == (3, 4)
 
