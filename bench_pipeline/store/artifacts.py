@@ -41,14 +41,14 @@ class Artifacts:
     def put(self, data: bytes, media: str = "application/octet-stream") -> str:
         """Keep ``data`` for good and return its digest; content that is there is not written again."""
         digest = hashlib.sha256(data).hexdigest()
-        self._refuse_read_only()
+        self._around.refuse_read_only("keeping an artifact")
         if not self._keep_present(digest):
             self._files.write(_path(digest, _SUFFIXES.get(media, "")), data)
         return digest
 
     def put_file(self, source: Path, media: str = "application/octet-stream") -> str:
         """As ``put``, from a file, without holding it in memory."""
-        self._refuse_read_only()
+        self._around.refuse_read_only("keeping an artifact")
         try:
             with tempfile.TemporaryDirectory(prefix="bench-artifact-") as folder:
                 # A copy first: the file may still grow, and its digest must be of what is kept.
@@ -119,10 +119,6 @@ class Artifacts:
             error = CorruptPartError(f"reading {path}", wrong, "what refers to it has to be measured again")
             self._around.quarantine.put(path, error, data)
             raise error
-
-    def _refuse_read_only(self) -> None:
-        if self._around.read_only:
-            raise StoreError("keeping an artifact", "the store was opened to read only")
 
 
 def _path(digest: str, suffix: str) -> str:

@@ -100,7 +100,7 @@ def verify(store: "Store", *, put_aside: bool = False) -> VerifyReport:
 
 def compact(store: "Store") -> CompactReport:
     """Merge small parts into large ones sorted by key; rows and answers stay the same."""
-    _refuse_read_only(store, "compacting the store")
+    store.refuse_read_only("compacting the store")
     counts: list[int] = []
     for log in (store.verdicts.log, store.candidates.log):
         with store.lock(log.lock_name):
@@ -110,7 +110,7 @@ def compact(store: "Store") -> CompactReport:
 
 def migrate(store: "Store") -> MigrateReport:
     """Rewrite every part and table file of an older version in the current one."""
-    _refuse_read_only(store, "migrating the store")
+    store.refuse_read_only("migrating the store")
     parts = 0
     for log in (store.verdicts.log, store.candidates.log):
         with store.lock(log.lock_name):
@@ -176,7 +176,7 @@ def _report(
 ) -> None:
     moved_to = None
     if put_aside:
-        _refuse_read_only(store, "putting corrupt files aside")
+        store.refuse_read_only("putting corrupt files aside")
         moved_to = store.quarantine.put(path, error, data).moved_to
     report.findings.append(Finding(path, error.wrong, moved_to))
 
@@ -219,8 +219,3 @@ def _is_older(store: "Store", info: FileInfo, layout: Layout) -> bool:
         store.quarantine.put(info.path, error, data)
         return False
     return name == layout.name and version is not None and version < layout.version
-
-
-def _refuse_read_only(store: "Store", tried: str) -> None:
-    if store.read_only:
-        raise StoreError(tried, "the store was opened to read only")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench_pipeline.errors import CorruptPartError, NewerSchemaError, StoreError
-from bench_pipeline.store.schemas import LAYOUTS, MIGRATIONS, Layout
+from bench_pipeline.store.schemas import MIGRATIONS, Layout
 
 _NAME: Final = b"bench.schema"
 _VERSION: Final = b"bench.version"
@@ -174,8 +174,3 @@ def _floats(kind: pa.DataType, column: pa.ChunkedArray) -> pa.Array | pa.Chunked
     if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
         return pc.list_flatten(column)
     return None
-
-
-def layout_of(name: str) -> Layout | None:
-    """The current layout of a schema name; None when this bench_pipeline knows none."""
-    return LAYOUTS.get(name)

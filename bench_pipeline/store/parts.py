@@ -61,6 +61,11 @@ class Surroundings:
     quarantine: Quarantine
     read_only: bool
 
+    def refuse_read_only(self, tried: str) -> None:
+        """Raise StoreError when the store was opened to read only."""
+        if self.read_only:
+            raise StoreError(tried, "the store was opened to read only", "open it for writing")
+
 
 class _ChangedUnderwayError(Exception):
     """A part went away while it was read: merged, forgotten or put aside by another process."""
@@ -96,7 +101,7 @@ class PartLog:
         ``rows`` has the layout's columns; ``sequence`` is set here, absent nullable columns become null.
         Raises StoreError naming every fault of the rows, and when they cannot be written.
         """
-        self._refuse_read_only()
+        self._around.refuse_read_only(f"writing {self.folder}")
         rows = parquet.check_rows(
             self._with_own_columns(rows), self.layout.schema, (), f"rows to {self.folder}"
         )
@@ -255,10 +260,6 @@ class PartLog:
         if read:
             rows = _once(pa.concat_tables([table for _, table in read]), self.key)
             self.replace([info for info, _ in read], rows)
-
-    def _refuse_read_only(self) -> None:
-        if self._around.read_only:
-            raise StoreError(f"writing {self.folder}", "the store was opened to read only")
 
 
 class _Remembered:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench_pipeline.errors import NotFoundError, StoreError
+from bench_pipeline.errors import NotFoundError
 from bench_pipeline.store.parts import PartLog
 from bench_pipeline.store.references import Unreferenced, digests_of_rows
 from bench_pipeline.store.verdicts import as_key
@@ -60,7 +60,7 @@ def collect_garbage(store: "Store", *, dry_run: bool = False, grace_s: float = G
     touched.
     """
     if not dry_run:
-        _refuse_read_only(store, "cleaning the store")
+        store.refuse_read_only("cleaning the store")
     youngest = time.time() - grace_s
 
     def old(modified: float | None) -> bool:
@@ -93,7 +93,7 @@ def forget(store: "Store", identity: str) -> ForgetReport:
     A candidate that another identity was judged by stays, and so does evidence that others share. Raises
     NotFoundError when nothing is known of the identity.
     """
-    _refuse_read_only(store, "forgetting a cell")
+    store.refuse_read_only("forgetting a cell")
     key = as_key(identity)
     with _parts_held(store):
         rows = store.verdicts.history(key)
@@ -166,8 +166,3 @@ def _remove_artifacts(store: "Store", named: set[str]) -> int:
     for path in unreferenced.left.values():
         store.files.delete(path)
     return len(unreferenced.left)
-
-
-def _refuse_read_only(store: "Store", tried: str) -> None:
-    if store.read_only:
-        raise StoreError(tried, "the store was opened to read only")

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from bench_pipeline.store.text import clean_text
-from bench_pipeline.tables import TABLES, TableSchema
+from bench_pipeline.tables import TableSchema
 
 VERDICT: Final = "verdict"
 EXECUTION_FAILURE: Final = "execution_failure"
@@ -169,8 +169,4 @@ MIGRATIONS: Mapping[str, Mapping[int, Migration]] = MappingProxyType(
         VERDICT_PARTS.name: MappingProxyType({0: _verdicts_0_to_1}),
         CANDIDATE_PARTS.name: MappingProxyType({0: _candidates_0_to_1}),
     }
-)
-
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
-    {layout.name: layout for layout in (VERDICT_PARTS, CANDIDATE_PARTS, *map(table_layout, TABLES.values()))}
 )

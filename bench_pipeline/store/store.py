@@ -88,6 +88,10 @@ class Store:
 
         return Artifacts(self._surroundings)
 
+    def refuse_read_only(self, tried: str) -> None:
+        """Raise StoreError when the store was opened to read only."""
+        self._surroundings.refuse_read_only(tried)
+
     @contextmanager
     def lock(self, name: str, *, wait_s: float | None = None) -> Iterator[None]:
         """Hold the named lock; see ``Locks.hold``."""

@@ -53,8 +53,7 @@ class Tables:
         """
         schema = table_schema(name)
         path = _path(schema, partition)
-        if self._around.read_only:
-            raise StoreError(f"writing {path}", "the store was opened to read only")
+        self._around.refuse_read_only(f"writing {path}")
         table = parquet.check_rows(table, schema.schema, schema.key, f"the table {name}")
         _check_partition(table, schema, partition)
         digest = content_digest(table, schema.key)
@@ -100,6 +99,7 @@ class Tables:
         """Remove one partition; whether it was there."""
         schema = table_schema(name)
         path = _path(schema, partition)
+        self._around.refuse_read_only(f"deleting {path}")
         with self._around.locks.hold(lock_name(path)):
             there = self._files.info(path) is not None
             self._files.delete(path)
