@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from bench_pipeline.errors import SandboxError
-from bench_pipeline.execution.manifest import Manifest, Stamp, take_manifest
+from bench_pipeline.execution.manifest import Exclusions, Manifest, Stamp, take_manifest
 from bench_pipeline.execution.treewalk import remove, walk
 
 _TREE = "tree"
@@ -63,7 +63,7 @@ class BaseTrees:
             tree.mkdir()
             build(tree)
             _close(tree)
-            _write_manifest(folder / _MANIFEST, take_manifest(tree))
+            _write_manifest(folder / _MANIFEST, whole_manifest(tree))
             folder.rename(place)
         except BaseException:
             _remove(folder)
@@ -91,6 +91,15 @@ def _write_manifest(file: Path, manifest: Manifest) -> None:
     file.write_text(json.dumps({"version": _VERSION, "entries": entries}), encoding="ascii")
 
 
+def whole_manifest(tree: Path, known: Manifest | None = None) -> Manifest:
+    """The manifest of a base with all its files, those that a candidate could not hold among them.
+
+    Raises:
+        SandboxError: the tree cannot be read.
+    """
+    return take_manifest(tree, Exclusions(caches=False), known=known, largest=None)
+
+
 def base_manifest(tree: Path) -> Manifest:
     """The manifest of a base: the kept one of a tree in this cache, else taken now.
 
@@ -103,8 +112,8 @@ def base_manifest(tree: Path) -> Manifest:
             return Manifest({path: Stamp(*stamp) for path, stamp in kept["entries"].items()})
     except (OSError, ValueError, KeyError, TypeError):
         # Not a tree of this cache, or kept by another version: what the tree holds is the truth.
-        return take_manifest(tree)
-    return take_manifest(tree)
+        return whole_manifest(tree)
+    return whole_manifest(tree)
 
 
 def is_kept(tree: Path) -> bool:

@@ -90,10 +90,11 @@ class Exclusions:
     Args:
         globs: patterns as in a ``.gitignore`` at the root of the tree, such as a tool's droppings.
         base: the tree whose ``.gitignore`` files count; its own files always do.
+        caches: whether CACHES are left out.
     """
 
-    def __init__(self, globs: Iterable[str] = (), base: Path | None = None) -> None:
-        self._always = pathspec.GitIgnoreSpec.from_lines((*CACHES, *globs))
+    def __init__(self, globs: Iterable[str] = (), base: Path | None = None, *, caches: bool = True) -> None:
+        self._always = pathspec.GitIgnoreSpec.from_lines((*(CACHES if caches else ()), *globs))
         self._rules, self._known = (
             _ignore_rules(base, _identity(base)) if base is not None else ({}, frozenset())
         )
@@ -170,18 +171,22 @@ def _is_pattern(line: str) -> bool:
 
 
 def take_manifest(
-    tree: Path, exclude: Exclusions | None = None, *, known: Manifest | None = None
+    tree: Path,
+    exclude: Exclusions | None = None,
+    *,
+    known: Manifest | None = None,
+    largest: int | None = MAX_FILE_BYTES,
 ) -> Manifest:
     """The manifest of a tree in which nothing runs any more.
 
     Files with several names, set-id bits and owners are not told apart. Links that leave the tree, pipes,
-    sockets, devices, files that cannot be read or are larger than MAX_FILE_BYTES are ``dropped``. Files that
+    sockets, devices, files that cannot be read or have more than ``largest`` bytes are ``dropped``. Files that
     nobody has touched since ``known`` was taken are not read again where the file system lets us know.
 
     Raises:
         SandboxError: the tree is no folder any more, or cannot be read.
     """
-    taking = _Taking(tree, exclude or Exclusions(), known)
+    taking = _Taking(tree, exclude or Exclusions(), known, largest)
     try:
         taking.walk(tree)
     except OSError as error:
@@ -192,11 +197,12 @@ def take_manifest(
 class _Taking:
     """One manifest while it is taken."""
 
-    def __init__(self, tree: Path, exclude: Exclusions, known: Manifest | None) -> None:
+    def __init__(self, tree: Path, exclude: Exclusions, known: Manifest | None, largest: int | None) -> None:
         self.entries: dict[str, Stamp] = {}
         self.dropped: list[Dropped] = []
         self.times: dict[str, Times] = {}
         self._exclude = exclude
+        self._largest = largest
         self._known = known if known is not None and honest_times(tree) else None
         self._began = time.clock_gettime_ns(_COARSE_CLOCK)
         self._ignored: set[str] = set()
@@ -225,8 +231,8 @@ class _Taking:
             self._take_link(found)
         elif not found.is_file:
             self._drop(found, "neither a file nor a link")
-        elif found.stat.st_size > MAX_FILE_BYTES:
-            self._drop(found, f"larger than {MAX_FILE_BYTES >> 20} MiB")
+        elif self._largest is not None and found.stat.st_size > self._largest:
+            self._drop(found, f"larger than {self._largest >> 20} MiB")
         else:
             self._take_file(found)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from bench_pipeline.errors import SandboxError
-from bench_pipeline.execution.base_trees import base_manifest, is_kept
+from bench_pipeline.execution.base_trees import base_manifest, is_kept, whole_manifest
 from bench_pipeline.execution.leases import LOCK, Lease, lease_folder, sweep_folders
 from bench_pipeline.execution.manifest import (
     Manifest,
@@ -29,7 +29,6 @@ from bench_pipeline.execution.manifest import (
     Times,
     file_digest,
     honest_times,
-    take_manifest,
 )
 from bench_pipeline.execution.sandbox import Place
 from bench_pipeline.execution.treewalk import Found, open_file, read_link, remove, walk
@@ -164,7 +163,7 @@ class Workspaces:
         if known is None:
             known = base_manifest(base)
         elif not is_kept(base):
-            known = take_manifest(base, known=known)
+            known = whole_manifest(base, known)
         with self._guard:
             self._bases[base] = known
         return known

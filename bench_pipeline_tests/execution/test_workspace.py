@@ -78,6 +78,23 @@ def test_files_that_are_read_only_in_the_base_can_be_written(pool: Workspaces, b
         assert stat.S_IMODE((workspace.place.tree / "a.txt").stat().st_mode) == 0o644
 
 
+def test_a_base_with_large_files_and_tracked_caches_is_copied_whole(tmp_path: Path) -> None:
+    def build(tree: Path) -> None:
+        (tree / "__pycache__").mkdir()
+        (tree / "__pycache__" / "tracked.pyc").write_bytes(b"x")
+        with (tree / "large").open("wb") as file:
+            file.truncate((64 << 20) + 1)
+
+    bases = [BaseTrees(tmp_path / "trees").get("key", build), tmp_path / "plain"]
+    bases[1].mkdir()
+    build(bases[1])
+    with Workspaces(tmp_path / "pool") as pool:
+        for base in bases:
+            with pool.open(base) as workspace:
+                assert (workspace.place.tree / "__pycache__" / "tracked.pyc").read_bytes() == b"x"
+                assert (workspace.place.tree / "large").stat().st_size == (64 << 20) + 1
+
+
 def overwrite(tree: Path) -> None:
     (tree / "a.txt").write_text("two\n")
 
