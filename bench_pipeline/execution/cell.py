@@ -30,6 +30,7 @@ from bench_pipeline.execution.usage import ToolEnd
 from bench_pipeline.execution.verification import Verification, run_setup, verify_candidate
 from bench_pipeline.execution.workspace import Workspace
 from bench_pipeline.tasks import PatchError, brought_by_tests, touched_by_reference
+from bench_pipeline.tasks.trees import Dropped
 
 if TYPE_CHECKING:
     from bench_pipeline.store import Store
@@ -201,9 +202,24 @@ def _set_up(job: CellJob, workspace: Workspace, kit: Kit) -> str | None:
 
 
 def _redacted(overlay: Overlay, kit: Kit) -> Overlay:
-    """The overlay without the values of credentials: a key that a tool wrote into a file stays nowhere."""
-    clean = tuple(replace(entry, content=kit.redactor.redact(entry.content)) for entry in overlay.entries)
-    return replace(overlay, entries=clean)
+    """The overlay without the values of credentials: a key that a tool wrote into a file stays nowhere.
+
+    A file that is named by one is left out: under another name it would be another file.
+    """
+    text = kit.redactor.redact_text
+    named = {entry.path for entry in overlay.entries if text(entry.path) != entry.path}
+    return replace(
+        overlay,
+        entries=tuple(
+            replace(entry, content=kit.redactor.redact(entry.content))
+            for entry in overlay.entries
+            if entry.path not in named
+        ),
+        dropped=(
+            *(replace(item, path=text(item.path), why=text(item.why)) for item in overlay.dropped),
+            *(Dropped(text(path), "its name holds a credential") for path in sorted(named)),
+        ),
+    )
 
 
 def _with_overlay(

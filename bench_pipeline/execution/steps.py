@@ -186,4 +186,5 @@ class Steps:
 
     def _keep_handover(self, name: str, entries: Sequence[TreeFile]) -> None:
         for entry in entries[:_MAX_HANDOVER_FILES]:
-            self.artifacts[f"{name}.handover/{entry.path}"] = self.kit.keep(entry.content, "text/plain")
+            path = self.kit.redactor.redact_text(entry.path)
+            self.artifacts[f"{name}.handover/{path}"] = self.kit.keep(entry.content, "text/plain")

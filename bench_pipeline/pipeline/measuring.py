@@ -281,7 +281,7 @@ class _Run:
         last: Row = {}
         pause = _BACKOFF_S
         for remaining in range(self.options.retry, -1, -1):
-            reservation = self.budget.reserve(item.setup_digest)
+            reservation = self.budget.reserve(item.setup_digest, again=bool(costs))
             if reservation.stopped_by is not None:
                 if costs:
                     break

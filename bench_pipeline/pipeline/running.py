@@ -50,7 +50,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
     and for a cost cap that could not be kept.
     """
     plan = bench.plan()
-    _refuse_problems(plan, options)
+    _refuse_problems(bench, plan, options)
     _refuse_unknown(bench, plan, options)
     cells = select(plan.cells, options.selection)
     if cells.num_rows == 0:
@@ -86,16 +86,15 @@ def labels_to_run(actions: pa.Table) -> dict[str, str]:
     return dict(zip(to_run["setup_digest"].to_pylist(), to_run["setup"].to_pylist(), strict=True))
 
 
-def _refuse_problems(plan: Plan, options: RunOptions) -> None:
+def _refuse_problems(bench: "Bench", plan: Plan, options: RunOptions) -> None:
     """A named evaluation needs its own file and the files that all share; a run of everything needs all."""
     names = options.selection.evaluations
-    needed = [
-        problem
-        for problem in plan.problems
-        if not names
-        or not problem.file.startswith("evaluations/")
-        or any(problem.file == f"evaluations/{name}.yaml" for name in names)
-    ]
+    folder = bench.project.evaluations_dir
+    needed = []
+    for problem in plan.problems:
+        file = bench.project.root / problem.file
+        if not names or file.parent != folder or file.stem in names:
+            needed.append(problem)
     if needed:
         raise DocumentError(needed)
 

@@ -61,17 +61,17 @@ class Budget:
                 "or cap the number of cells with --max-cells",
             )
 
-    def reserve(self, setup_digest: str) -> "Reservation":
-        """Hold a cell's expected cost, or say which cap stopped it."""
+    def reserve(self, setup_digest: str, *, again: bool = False) -> "Reservation":
+        """Hold a cell's expected cost, or say which cap stopped it; ``again``: the cell has its place already."""
         with self._lock:
-            if self._max_cells is not None and self._started >= self._max_cells:
+            if not again and self._max_cells is not None and self._started >= self._max_cells:
                 return Reservation(setup_digest, 0.0, "max_cells")
             price = self.price(setup_digest)
             if self._max_cost is not None and not self._fits(price):
                 return Reservation(setup_digest, 0.0, "max_cost_usd")
             self._held += price or 0.0
-            self._started += 1
-            return Reservation(setup_digest, price or 0.0)
+            self._started += not again
+            return Reservation(setup_digest, price or 0.0, again=again)
 
     def _fits(self, price: float | None) -> bool:
         """Whether a cell of this price may still start; one of unknown price never does."""
@@ -91,7 +91,7 @@ class Budget:
         """Undo the reservation of a cell that did not run its tool."""
         with self._lock:
             self._held -= reservation.amount_usd
-            self._started -= 1
+            self._started -= not reservation.again
 
 
 def budget_of(bench: "Bench", options: "RunOptions") -> Budget:
@@ -110,8 +110,12 @@ def budget_of(bench: "Bench", options: "RunOptions") -> Budget:
 
 @dataclass(frozen=True)
 class Reservation:
-    """What was held for one cell; ``stopped_by`` names the cap when nothing could be held."""
+    """What was held for one try of a cell; ``stopped_by`` names the cap when nothing could be held.
+
+    ``again``: the cell was tried before in this run, and is counted once.
+    """
 
     setup_digest: str
     amount_usd: float
     stopped_by: str | None = None
+    again: bool = False

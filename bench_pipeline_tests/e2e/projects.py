@@ -5,6 +5,7 @@ Without isolation the agent notes each call in ``calls.log`` of the project, so 
 really run.
 """
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -243,6 +245,19 @@ class Project:
             out, err = process.communicate(timeout=timeout_s)
             return Ended(process.returncode, out, err)
 
+    def ask(self, *words: str) -> Ended:
+        """``bench`` in this process, for commands that start no run: a process of its own costs seconds."""
+        from bench_pipeline.cli.main import main
+
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                main(["--project", str(self.root), *words])
+            except SystemExit as end:
+                status = end.code
+        assert isinstance(status, int)
+        return Ended(status, out.getvalue(), err.getvalue())
+
     def start(
         self, *words: str, env: Mapping[str, str] | None = None, within: Sequence[str] = ()
     ) -> "subprocess.Popen[str]":
@@ -318,6 +333,17 @@ def clean_environment(root: Path) -> dict[str, str]:
     """The environment of a person who has configured nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("BENCH_", "DAGSTER_"))}
     return {**kept, "XDG_CONFIG_HOME": str(root.parent / "no-config"), "COLUMNS": "200"}
+
+
+def without_caches(root: Path) -> dict[str, bytes]:
+    """The store and the documents; what this machine keeps to be quick (trees, effects) is neither."""
+    caches = {"trees", "workspaces", "effects", "git", "toolfiles"}
+    found = {}
+    for path in root.rglob("*"):
+        parts = path.relative_to(root).parts
+        if path.is_file() and not (parts[0] == ".bench" and parts[1] in caches):
+            found["/".join(parts)] = path.read_bytes()
+    return found
 
 
 def without_clocks(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -91,7 +91,7 @@ def test_every_finished_cell_is_counted_once(killed: tuple[Project, Ended]) -> N
 
 def test_no_torn_file_is_left_and_nothing_was_put_aside(killed: tuple[Project, Ended]) -> None:
     project, _ = killed
-    assert project.bench("store", "verify").status == 0
+    assert project.ask("store", "verify").status == 0
     assert not list((project.root / ".bench").glob("quarantine/*"))
 
 

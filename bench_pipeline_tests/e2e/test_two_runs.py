@@ -46,7 +46,7 @@ def test_two_processes_execute_each_cell_once(make: Make) -> None:
     assert len(executed) == len(project.calls()) == 20
     rows = project.table("verdicts")
     assert [row["tries"] for row in rows] == [1] * 20
-    assert project.bench("store", "verify").status == 0
+    assert project.ask("store", "verify").status == 0
 
 
 @pytest.fixture
