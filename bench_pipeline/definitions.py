@@ -7,9 +7,9 @@ import dagster as dg
 from bench_pipeline.defs.assets.evaluations import INPUTS, evaluation_assets
 from bench_pipeline.defs.checks import documents_check, table_checks
 from bench_pipeline.defs.jobs import evaluation_job
+from bench_pipeline.errors import BenchError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
-from bench_pipeline.tables import table_schema
 
 # The name under which the UI, workspace.yaml and run tags know this code location.
 LOCATION = "bench_pipeline"
@@ -25,11 +25,23 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
     assets = evaluation_assets(bench.max_attempts())
     return dg.Definitions(
         assets=[*INPUTS, *assets],
-        asset_checks=[*(table_checks(table_schema(name)) for name in _CHECKED), documents_check],
+        asset_checks=[*map(table_checks, _CHECKED), documents_check],
         jobs=[evaluation_job(assets)],
         resources=chosen,
-        executor=dg.in_process_executor,
+        executor=_executor(bench),
     )
+
+
+def _executor(bench: Bench) -> dg.ExecutorDefinition:
+    """What runs that the UI and the daemon start are executed by; `bench run` always works in its own process.
+
+    A config that cannot be read is reported by a check; it must not take the code location down.
+    """
+    try:
+        several = bench.project.config.dagster.executor == "multiprocess"
+    except BenchError:
+        several = False
+    return dg.multiprocess_executor if several else dg.in_process_executor
 
 
 @dg.definitions

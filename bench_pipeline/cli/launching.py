@@ -1,17 +1,18 @@
-"""Starting Dagster from the command line: the project's instance, one ranged run, the sweep of killed runs.
+"""Starting Dagster from the command line: the project's instance, and one ranged run on it.
 
-The one module of the command line that knows Dagster; imported by ``bench run`` and ``bench ui`` when they run.
+With ``sweeping`` the only part of the command line that knows Dagster; imported by ``bench run`` and ``bench ui``
+when they run.
 """
 
 import os
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import dagster as dg
-import psutil
-from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
+from dagster import DagsterError, DagsterEventType, DagsterExecutionInterruptedError, DagsterInstance
 
+from bench_pipeline.cli.sweeping import alive, sweep
 from bench_pipeline.definitions import LOCATION, build_defs
 from bench_pipeline.defs.jobs import EVALUATE
 from bench_pipeline.defs.partitions import key_of
@@ -20,74 +21,86 @@ from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.initialising import write_instance_config
 from bench_pipeline.pipeline.selection import Partition, RunOptions
 
-# Written on every run that a command starts, so that the next command can tell a killed one from a live one.
-_PROCESS_TAG = "bench/process"
 # The event log belongs in the instance, where the UI shows it, and not on the terminal.
 _CONSOLE = {"console": {"config": {"log_level": "CRITICAL"}}}
 
 
 def dagster_home(bench: Bench) -> Path:
-    """DAGSTER_HOME when it is set, else the project's own instance folder, made when absent."""
+    """DAGSTER_HOME when it is set, else the project's own instance folder, made when absent.
+
+    Raises:
+        BenchError: DAGSTER_HOME is not an absolute path of a folder.
+    """
     chosen = os.environ.get("DAGSTER_HOME")
-    if chosen:
-        if not Path(chosen).is_absolute():
-            raise BenchError(
-                "opening the Dagster instance", f"DAGSTER_HOME is {chosen!r}", "set it to an absolute path"
-            )
-        return Path(chosen)
-    return write_instance_config(bench.project)
+    if not chosen:
+        return write_instance_config(bench.project)
+    tried, wrong = "opening the Dagster instance", f"DAGSTER_HOME is {chosen!r}"
+    if not Path(chosen).is_absolute():
+        raise BenchError(
+            tried, wrong, "make it an absolute path, or unset it to use the project's own instance"
+        )
+    if not Path(chosen).is_dir():
+        raise BenchError(
+            tried, f"{wrong}, which is no folder", "make it, or unset it to use the project's own instance"
+        )
+    return Path(chosen)
 
 
 @contextmanager
-def instance_of(bench: Bench) -> Iterator[DagsterInstance]:
-    """The project's Dagster instance, with the runs of killed commands marked as failed."""
-    home = dagster_home(bench)
-    os.environ["DAGSTER_HOME"] = str(home)
-    with DagsterInstance.from_config(str(home)) as instance:
-        sweep(instance)
-        yield instance
+def instance_in(home: Path) -> Iterator[DagsterInstance]:
+    """The Dagster instance of a folder, with the runs of killed commands marked as failed.
 
-
-def sweep(instance: DagsterInstance) -> int:
-    """Mark runs whose command is gone as failed; returns how many there were."""
-    running = instance.get_runs(
-        RunsFilter(
-            statuses=[DagsterRunStatus.STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.NOT_STARTED]
-        )
-    )
-    dead = [run for run in running if _PROCESS_TAG in run.tags and not _alive(run.tags[_PROCESS_TAG])]
-    for run in dead:
-        instance.report_run_failed(run, "The command that started this run is gone; run it again to go on.")
-    return len(dead)
-
-
-def _process_mark() -> str:
-    """This process, told apart from a later one with the same number."""
-    return f"{os.getpid()}@{psutil.Process().create_time():.2f}@{os.uname().nodename}"
-
-
-def _alive(mark: str) -> bool:
-    number, started, node = mark.split("@", 2)
-    if node != os.uname().nodename:
-        return True
+    Raises:
+        BenchError: it cannot be opened; says why in one line.
+    """
     try:
-        return f"{psutil.Process(int(number)).create_time():.2f}" == started
-    except psutil.NoSuchProcess:
-        return False
+        opened = DagsterInstance.from_config(str(home))
+    except Exception as error:
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        remedy = (
+            f"mend {home / 'dagster.yaml'}, or dagster.storage_url in config.yaml, which it is written from"
+        )
+        raise BenchError(f"opening the Dagster instance in {home}", words[0], remedy) from error
+    with opened as instance:
+        sweep(instance, home)
+        yield instance
 
 
 def run_evaluations(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:
     """Materialise cells, verdicts, rankings and comparisons over a rectangle of partitions as one run.
 
-    Returns the run's id. Raises BenchError when the run failed for a reason of ours, with that reason.
+    Returns the run's id. An error of a step is raised as it is; a failed check is raised as BenchError, and an
+    interrupt as KeyboardInterrupt. The run is marked as failed in each of these cases.
     """
     job = build_defs({"bench": bench}).resolve_job_def(EVALUATE)
-    first, last = partitions[0], partitions[-1]
-    config = {
+    run_id = str(uuid.uuid4())
+    home = dagster_home(bench)
+    with instance_in(home) as instance, alive(instance, home, run_id):
+        try:
+            job.execute_in_process(
+                instance=instance,
+                run_id=run_id,
+                run_config={"ops": {"verdicts": {"config": _config(options)}}, "loggers": _CONSOLE},
+                tags={
+                    "dagster/asset_partition_range_start": key_of(partitions[0]),
+                    "dagster/asset_partition_range_end": key_of(partitions[-1]),
+                    ".dagster/repository": f"__repository__@{LOCATION}",
+                    "dagster/max_retries": "0",
+                },
+                raise_on_error=True,
+            )
+        except DagsterExecutionInterruptedError as interrupt:
+            raise KeyboardInterrupt from interrupt
+        except DagsterError as error:
+            raise _failure(instance, run_id, error) from error
+    return run_id
+
+
+def _config(options: RunOptions) -> dict[str, object]:
+    """The options as the run config of the verdicts asset."""
+    return {
         "evaluations": list(options.selection.evaluations),
         "tasks": list(options.selection.tasks),
-        "tiers": list(options.selection.tiers),
-        "attempts": list(options.selection.attempts),
         "fresh": options.fresh,
         "retry": options.retry,
         "max_cost_usd": options.max_cost_usd,
@@ -95,35 +108,19 @@ def run_evaluations(bench: Bench, partitions: Sequence[Partition], options: RunO
         "concurrency": options.concurrency,
         "plan": options.plan,
     }
-    with instance_of(bench) as instance:
-        result = job.execute_in_process(
-            instance=instance,
-            run_config={"ops": {"verdicts": {"config": config}}, "loggers": _CONSOLE},
-            tags={
-                "dagster/asset_partition_range_start": key_of(first),
-                "dagster/asset_partition_range_end": key_of(last),
-                ".dagster/repository": f"__repository__@{LOCATION}",
-                "dagster/max_retries": "0",
-                _PROCESS_TAG: _process_mark(),
-            },
-            raise_on_error=False,
-        )
-    if not result.success:
-        raise _failure(result)
-    return result.run_id
 
 
-def _failure(result: dg.ExecuteInProcessResult) -> BenchError:
-    """Why a run failed: our own error when there is one, else the failed checks, else Dagster's words."""
-    checks = [
+def _failure(instance: DagsterInstance, run_id: str, error: DagsterError) -> BenchError:
+    """What the failed checks of a run say; Dagster's own words when none failed."""
+    events = instance.all_logs(run_id, of_type=DagsterEventType.ASSET_CHECK_EVALUATION)
+    checks = [event.get_dagster_event().asset_check_evaluation_data for event in events]
+    words = [
         f"{check.asset_key.to_user_string()}: {check.check_name}: {check.description}"
-        for check in result.get_asset_check_evaluations()
-        if not check.passed
+        for check in checks
+        if check.blocking and not check.passed
     ]
-    causes = [event.step_failure_data.error for event in result.get_step_failure_events()]
-    words = [cause.cause.message if cause.cause else cause.message for cause in causes if cause]
     return BenchError(
-        f"run {result.run_id[:8]}",
-        "\n".join([*checks, *words]).strip() or "the run failed",
-        "the run's page in `bench ui` shows every step",
+        f"run {run_id}",
+        "; ".join(words) or str(error).strip().splitlines()[0],
+        "what was measured is kept; `bench store verify` looks at the files, `bench ui` shows the run",
     )

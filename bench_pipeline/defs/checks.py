@@ -11,29 +11,27 @@ import dagster as dg
 from bench_pipeline.defs.partitions import partition_of
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.checking import check_documents, check_table, checks_of
-from bench_pipeline.tables import TableSchema
 
 
-def table_checks(table: TableSchema) -> dg.AssetChecksDefinition:
+def table_checks(table: str) -> dg.AssetChecksDefinition:
     """The checks of one table as one step."""
-    names = checks_of(table.name)
 
     @dg.multi_asset_check(
-        name=f"{table.name}_checks",
+        name=f"{table}_checks",
         specs=[
-            dg.AssetCheckSpec(name, asset=table.name, blocking=True, description=text)
-            for name, text in names.items()
+            dg.AssetCheckSpec(name, asset=table, blocking=True, description=text)
+            for name, text in checks_of(table).items()
         ],
     )
     def checks(
         context: dg.AssetCheckExecutionContext, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.AssetCheckResult]:
-        partitions = [partition_of(key) for key in _partition_keys(context)] if table.partitions else []
-        for outcome in check_table(bench.store, table.name, partitions):
+        partitions = [partition_of(key) for key in _partition_keys(context)]
+        for outcome in check_table(bench.store, table, partitions):
             yield dg.AssetCheckResult(
                 passed=outcome.passed,
                 check_name=outcome.name,
-                asset_key=table.name,
+                asset_key=table,
                 severity=dg.AssetCheckSeverity.ERROR,
                 description=outcome.text,
                 metadata={"rows": outcome.rows, "faulty_rows": outcome.faulty},

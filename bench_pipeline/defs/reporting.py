@@ -1,68 +1,97 @@
-"""What an asset tells Dagster about the table it wrote: counts, a preview, the column schema, data versions."""
+"""What an asset tells Dagster about the table it wrote: a summary, counts, a preview, columns, data versions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
 
-from bench_pipeline.pipeline.tables import Written, preview
-from bench_pipeline.tables import TableSchema
+from bench_pipeline.pipeline.glances import glance
+from bench_pipeline.pipeline.tables import Written
+from bench_pipeline.tables import table_schema
 
-# Enough rows to recognise what is in a table; more makes the event log heavy.
-PREVIEW_ROWS = 8
+Numbers = Mapping[str, int | float | None]
+Metadata = dict[str, dg.MetadataValue]
 
-Metadata = Mapping[str, dg.MetadataValue]
-
-
-def table_metadata(schema: TableSchema, written: Sequence[Written]) -> dict[str, dg.MetadataValue]:
-    """Row count, files, preview and columns of what was written, as asset metadata."""
-    return {
-        "dagster/row_count": dg.MetadataValue.int(sum(item.rows for item in written)),
-        "paths": dg.MetadataValue.json([item.path for item in written]),
-        "preview": dg.MetadataValue.md(preview(written, PREVIEW_ROWS)),
-        "dagster/column_schema": dg.MetadataValue.table_schema(column_schema(schema)),
-    }
+# Dagster reports one materialization with one data version for each partition of a range; this mark in a result's
+# metadata leaves that to us. Without it every partition would have two events, and writing events is what a run in
+# which everything is known spends its time on.
+_REPORTED_BY_US = {SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True}
 
 
-def column_schema(schema: TableSchema) -> dg.TableSchema:
-    """A table's columns as Dagster shows them."""
-    return dg.TableSchema(
-        columns=[
-            dg.TableColumn(
-                name=field.name,
-                type=str(field.type),
-                constraints=dg.TableColumnConstraints(nullable=field.nullable),
-            )
-            for field in schema.schema
-        ]
-    )
+def report_table(name: str, written: Written) -> dg.MaterializeResult[None]:
+    """The result of an asset whose table is one file."""
+    return _result(name, written, {})
 
 
 def report_partitions(
     context: dg.AssetExecutionContext,
-    schema: TableSchema,
-    written: Mapping[str, Written],
-    extra: Mapping[str, Metadata],
+    name: str,
+    written: Mapping[dg.MultiPartitionKey, Written],
+    numbers: Mapping[dg.MultiPartitionKey, Numbers],
 ) -> Iterator[dg.MaterializeResult[None]]:
-    """Report a partitioned table; ``written`` and ``extra`` are by partition key.
+    """Report a partitioned table; ``numbers`` of a partition are charted over time, unknown ones left out.
 
-    A run over a range of partitions would stamp one data version on all of them, so each partition gets an
-    event of its own, with the version of its own content, after the asset's result.
+    A run over a range of partitions reports an event for each, with the version of its own content, so that a
+    partition whose content is as before does not look new to what depends on it.
     """
-    keys = list(written)
-    if len(keys) == 1:
-        only = written[keys[0]]
-        yield dg.MaterializeResult(
-            metadata={**table_metadata(schema, [only]), **extra.get(keys[0], {})},
-            data_version=dg.DataVersion(only.digest),
-        )
+    if len(written) == 1:
+        ((key, item),) = written.items()
+        yield _result(name, item, numbers.get(key, {}))
         return
-    yield dg.MaterializeResult()
     for key, item in written.items():
         context.log_event(
             dg.AssetMaterialization(
                 asset_key=context.asset_key,
                 partition=key,
-                metadata={**table_metadata(schema, [item]), **extra.get(key, {})},
-                tags={"dagster/data_version": item.digest},
+                metadata=_metadata(name, item, numbers.get(key, {})),
+                tags={
+                    "dagster/data_version": item.digest,
+                    **{f"dagster/partition/{axis}": value for axis, value in key.keys_by_dimension.items()},
+                },
             )
         )
+    yield dg.MaterializeResult(metadata=_REPORTED_BY_US)
+
+
+def _result(name: str, written: Written, numbers: Numbers) -> dg.MaterializeResult[None]:
+    return dg.MaterializeResult(
+        metadata={**_metadata(name, written, numbers), **column_schema(name)},
+        data_version=dg.DataVersion(written.digest),
+    )
+
+
+def _metadata(name: str, written: Written, numbers: Numbers) -> Metadata:
+    seen = glance(name, written.table)
+    return {
+        "summary": dg.MetadataValue.md(seen.summary),
+        "preview": dg.MetadataValue.md(seen.preview),
+        "path": dg.MetadataValue.path(written.path),
+        "dagster/row_count": dg.MetadataValue.int(written.rows),
+        **_charts({**seen.numbers, **numbers}),
+    }
+
+
+def _charts(numbers: Numbers) -> Metadata:
+    """Numbers as numeric metadata, which the UI charts over time; an unknown one is no point of a chart."""
+    return {
+        label: dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.float(value)
+        for label, value in numbers.items()
+        if value is not None
+    }
+
+
+def column_schema(name: str) -> Metadata:
+    """A table's columns as Dagster shows them.
+
+    For the asset's definition: it is the same for every partition, and repeated in each event it would be most of
+    the event log.
+    """
+    columns = [
+        dg.TableColumn(
+            name=column.name,
+            type=str(column.type),
+            constraints=dg.TableColumnConstraints(nullable=column.nullable),
+        )
+        for column in table_schema(name).schema
+    ]
+    return {"dagster/column_schema": dg.MetadataValue.table_schema(dg.TableSchema(columns=columns))}

@@ -4,7 +4,7 @@ The checks read the files back, so that a fault of the writer or of the disk sho
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -118,21 +118,30 @@ def checks_of(name: str) -> dict[str, str]:
 
 
 def check_table(store: "Store", name: str, partitions: Sequence[Partition] = ()) -> list[CheckOutcome]:
-    """Run every check of a table over the given partitions, or over all of it."""
+    """Run every check of a table over the given partitions; over all of it when none are, or it has none."""
     schema = table_schema(name)
-    if partitions:
-        table = pa.concat_tables([store.tables.read(name, **asdict(part)) for part in partitions])
-    else:
-        table = store.tables.read(name)
+    table = _read(store, name, partitions) if schema.partitions and partitions else store.tables.read(name)
     outcomes = []
     for check, (text, look) in {**_COMMON, **_OWN.get(name, {})}.items():
         faulty, fault = look(schema, table)
-        outcomes.append(
-            CheckOutcome(
-                check, faulty == 0, text if faulty == 0 else f"{faulty} {fault}", table.num_rows, faulty
-            )
-        )
+        found = text if faulty == 0 else f"{faulty} {fault}"
+        outcomes.append(CheckOutcome(check, faulty == 0, found, table.num_rows, faulty))
     return outcomes
+
+
+def _read(store: "Store", name: str, partitions: Sequence[Partition]) -> pa.Table:
+    """The rows of some partitions, read tier by tier: each reading lists the folder, which is not free."""
+    attempts: dict[str, set[int]] = {}
+    for part in partitions:
+        attempts.setdefault(part.tier, set()).add(part.attempt)
+    tables = []
+    for tier, wanted in attempts.items():
+        narrowed: dict[str, str | int] = {"tier": tier}
+        if len(wanted) == 1:
+            narrowed["attempt"] = min(wanted)
+        table = store.tables.read(name, None, **narrowed)
+        tables.append(table.filter(pc.is_in(table["attempt"], value_set=pa.array(sorted(wanted)))))
+    return pa.concat_tables(tables)
 
 
 def check_documents(bench: "Bench") -> list[str]:

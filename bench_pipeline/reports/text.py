@@ -115,7 +115,7 @@ def ranking_notes(
 def _lead_notes(ranked: Sequence[Row], pairs: Sequence[Row]) -> list[Note]:
     """Whether the first is told apart from the others after Holm's correction, and which pairs are."""
     names = {row["setup"] for row in ranked}
-    apart = [pair for pair in pairs if {pair["setup_a"], pair["setup_b"]} <= names and _separable(pair)]
+    apart = [pair for pair in pairs if {pair["setup_a"], pair["setup_b"]} <= names and told_apart(pair)]
     notes = [
         Note(
             "told apart",
@@ -130,6 +130,11 @@ def _lead_notes(ranked: Sequence[Row], pairs: Sequence[Row]) -> list[Note]:
         if close:
             notes.append(Note("warning", f"the lead of {leader} is not distinguishable from {_some(close)}"))
     return notes
+
+
+def told_apart(pair: Row) -> bool:
+    """Whether a row of paired_comparisons shows a difference that is unlikely to be chance, after Holm."""
+    return pair["p_holm"] is not None and pair["p_holm"] < _ALPHA and bool(pair["difference"])
 
 
 def comparison_lines(document: Row) -> list[str]:
@@ -199,10 +204,6 @@ def gate_lines(document: Row) -> list[str]:
         mark = "ok" if check["passed"] else "not met"
         lines.append(f"check {check['name']}: {value}, limit {check['limit']:.4g}: {mark}")
     return lines
-
-
-def _separable(pair: Row) -> bool:
-    return pair["p_holm"] is not None and pair["p_holm"] < _ALPHA and bool(pair["difference"])
 
 
 def _ordered(pair: Row) -> str:

@@ -1,52 +1,71 @@
 """The evaluation lane: cells, verdicts, rankings, paired comparisons, and the files they come from."""
 
+import warnings
 from collections.abc import Iterator, Sequence
+from typing import TypedDict
 
 import dagster as dg
+from pydantic import Field
 
+from bench_pipeline.cli.output import plain_text
 from bench_pipeline.defs.partitions import key_of, partition_of, tier_by_attempt
-from bench_pipeline.defs.reporting import Metadata, report_partitions, table_metadata
+from bench_pipeline.defs.reporting import column_schema, report_partitions, report_table
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cells import write_cells
 from bench_pipeline.pipeline.measuring import write_verdicts
 from bench_pipeline.pipeline.reading import write_comparisons, write_rankings
 from bench_pipeline.pipeline.selection import RunOptions, Selection
-from bench_pipeline.pipeline.tables import Written
-from bench_pipeline.tables import table_schema
 
 GROUP = "evaluations"
 OWNERS = ["team:benchmarks"]
-KINDS = {"python", "parquet"}
 
-INPUTS = (
-    dg.AssetSpec("evaluation_files", group_name=GROUP, kinds={"yaml"}, description="evaluations/*.yaml"),
-    dg.AssetSpec("tool_files", group_name=GROUP, kinds={"yaml"}, description="tools/*.yaml and pricing.yaml"),
-    dg.AssetSpec("task_files", group_name=GROUP, kinds={"yaml"}, description="tasks/<id>/ with hidden tests"),
-    dg.AssetSpec(
-        "prediction_files", group_name=GROUP, kinds={"json"}, description="predictions/<model>.jsonl"
-    ),
+INPUTS = tuple(
+    dg.AssetSpec(name, group_name=GROUP, kinds={kind}, owners=OWNERS, description=text)
+    for name, kind, text in (
+        ("evaluation_files", "yaml", "`evaluations/*.yaml`: which setups are compared, and how often."),
+        (
+            "tool_files",
+            "yaml",
+            "`tools/*.yaml` and `pricing.yaml`: the tools of setups, and what tokens cost.",
+        ),
+        ("task_files", "yaml", "`tasks/<id>/`: prompt, base, hidden tests and reference of each task."),
+        (
+            "prediction_files",
+            "json",
+            "`predictions/<model>.jsonl`: recorded patches that are checked like any other.",
+        ),
+    )
 )
 
 
-class CellsConfig(dg.Config):
-    """What to plan; empty means everything."""
+class _Common(TypedDict):
+    group_name: str
+    owners: list[str]
+    kinds: set[str]
+    code_version: str
+    tags: dict[str, str]
 
-    evaluations: list[str] = []
+
+_COMMON: _Common = {
+    "group_name": GROUP,
+    "owners": OWNERS,
+    "kinds": {"python", "parquet"},
+    "code_version": "1",
+    "tags": {"lane": "evaluations"},
+}
 
 
 class VerdictsConfig(dg.Config):
-    """What to run and how; empty selections mean everything, null caps none."""
+    """What to run and how; an empty list means all, null no cap."""
 
-    evaluations: list[str] = []
-    tasks: list[str] = []
-    tiers: list[str] = []
-    attempts: list[int] = []
-    fresh: bool = False
-    retry: int = 0
-    max_cost_usd: float | None = None
-    max_cells: int | None = None
-    concurrency: int | None = None
-    plan: str | None = None
+    evaluations: list[str] = Field([], description="Names of evaluations; empty means all.")
+    tasks: list[str] = Field([], description="Ids of tasks; empty means all.")
+    fresh: bool = Field(False, description="Measure again what has a verdict; earlier evidence is kept.")
+    retry: int = Field(0, description="How often an execution failure is tried again in this run.")
+    max_cost_usd: float | None = Field(None, description="Start no cell that could exceed this many dollars.")
+    max_cells: int | None = Field(None, description="Run the tool for at most so many cells.")
+    concurrency: int | None = Field(None, description="Cells side by side; null takes the project's.")
+    plan: str | None = Field(None, description="Refuse any other plan than this digest of a dry run.")
 
     def options(self, keys: Sequence[str]) -> RunOptions:
         """These settings for the partitions named by ``keys``."""
@@ -54,8 +73,8 @@ class VerdictsConfig(dg.Config):
         selection = Selection(
             evaluations=tuple(self.evaluations),
             tasks=tuple(self.tasks),
-            tiers=tuple(self.tiers) or tuple(dict.fromkeys(part.tier for part in partitions)),
-            attempts=tuple(self.attempts) or tuple(sorted({part.attempt for part in partitions})),
+            tiers=tuple(dict.fromkeys(partition.tier for partition in partitions)),
+            attempts=tuple(sorted({partition.attempt for partition in partitions})),
         )
         return RunOptions(
             selection=selection,
@@ -70,90 +89,91 @@ class VerdictsConfig(dg.Config):
 
 def evaluation_assets(max_attempts: int) -> list[dg.AssetsDefinition]:
     """The lane's assets over an attempt axis of ``max_attempts``."""
-    partitions = tier_by_attempt(max_attempts)
+    with warnings.catch_warnings():
+        # Of the policy below: nobody who runs `bench` can do anything about it.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return _assets(tier_by_attempt(max_attempts))
+
+
+def _assets(partitions: dg.MultiPartitionsDefinition) -> list[dg.AssetsDefinition]:
+    # One run for a range that is backfilled from the UI: what its partitions share is planned once.
+    one_run = dg.BackfillPolicy.single_run()
 
     @dg.asset(
-        partitions_def=partitions,
         deps=[spec.key for spec in INPUTS],
-        group_name=GROUP,
-        owners=OWNERS,
-        kinds=KINDS,
-        code_version="1",
-        tags={"lane": "evaluations"},
+        partitions_def=partitions,
+        backfill_policy=one_run,
+        metadata=column_schema("evaluation_cells"),
+        **_COMMON,
     )
     def evaluation_cells(
         context: dg.AssetExecutionContext, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.MaterializeResult[None]]:
-        """Every planned cell with its keys: what the evaluations, tools and tasks expand to."""
-        wanted = [partition_of(key) for key in context.partition_keys]
-        written: dict[str, Written] = {
-            key_of(part): item for part, item in write_cells(bench, wanted).items()
-        }
-        yield from report_partitions(context, table_schema("evaluation_cells"), written, {})
+        """Every planned cell with its keys: what evaluations x tasks x attempts expand to on this machine.
+
+        Nothing is run here. A cell is one setup on one task, one attempt; its `identity` changes when anything
+        changes that decides its verdict. Documents that do not parse are named by the check `documents`; their
+        cells are missing here, the others are planned.
+        """
+        written = write_cells(bench, [partition_of(key) for key in context.partition_keys])
+        yield from report_partitions(
+            context, "evaluation_cells", {key_of(part): item for part, item in written.items()}, {}
+        )
 
     @dg.asset(
-        partitions_def=partitions,
         deps=[evaluation_cells],
-        group_name=GROUP,
-        owners=OWNERS,
-        kinds=KINDS,
-        code_version="1",
-        tags={"lane": "evaluations"},
+        partitions_def=partitions,
+        backfill_policy=one_run,
+        metadata=column_schema("verdicts"),
+        **_COMMON,
     )
     def verdicts(
         context: dg.AssetExecutionContext, config: VerdictsConfig, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.MaterializeResult[None]]:
-        """What came of every cell; cells without a verdict are run, the others reused."""
+        """What came of every planned cell. Running this **runs tools and may spend money**.
+
+        Cells that have a verdict are reused (`hits`), the others are run or checked again (`misses`); each is
+        kept as soon as it is known, so a run that is cut off loses the cells that were running and no more. An
+        `execution_failure` measured nothing (the API was down, the sandbox broke): it stays in the
+        denominators, and `retry` in the run config tries it again.
+        """
         done = write_verdicts(
             bench,
             config.options(context.partition_keys),
             partitions=[partition_of(key) for key in context.partition_keys],
             run_id=context.run.run_id,
-            log=context.log.info,
+            log=lambda text: context.log.info(plain_text(text)),
         )
-        written: dict[str, Written] = {key_of(part): item for part, item in done.written.items()}
-        counts: dict[str, Metadata] = {key_of(part): _counts(done.counts(part)) for part in done.written}
-        yield from report_partitions(context, table_schema("verdicts"), written, counts)
+        yield from report_partitions(
+            context,
+            "verdicts",
+            {key_of(part): item for part, item in done.written.items()},
+            {key_of(part): done.counts(part) for part in done.written},
+        )
 
     @dg.asset(
         deps=[dg.AssetDep(verdicts, partition_mapping=dg.AllPartitionMapping())],
-        group_name=GROUP,
-        owners=OWNERS,
-        kinds=KINDS,
-        code_version="1",
-        tags={"lane": "evaluations"},
+        metadata=column_schema("evaluation_rankings"),
+        **_COMMON,
     )
     def evaluation_rankings(bench: dg.ResourceParam[Bench]) -> dg.MaterializeResult[None]:
-        """The setups of each evaluation by pass rate, with intervals, bands and what is missing."""
-        written = write_rankings(bench)
-        return dg.MaterializeResult(
-            metadata=table_metadata(table_schema("evaluation_rankings"), [written]),
-            data_version=dg.DataVersion(written.digest),
-        )
+        """The setups of each evaluation by pass rate, with intervals, rank bands and what is missing.
+
+        Ranked are setups that measured enough (`ranking.min_coverage`), over the tasks that all of these
+        measured. Bands that overlap mean that these tasks do not separate the setups.
+        """
+        return report_table("evaluation_rankings", write_rankings(bench))
 
     @dg.asset(
         deps=[dg.AssetDep(verdicts, partition_mapping=dg.AllPartitionMapping())],
-        group_name=GROUP,
-        owners=OWNERS,
-        kinds=KINDS,
-        code_version="1",
-        tags={"lane": "evaluations"},
+        metadata=column_schema("paired_comparisons"),
+        **_COMMON,
     )
     def paired_comparisons(bench: dg.ResourceParam[Bench]) -> dg.MaterializeResult[None]:
-        """Every pair of setups over the tasks that both measured, corrected for the number of pairs."""
-        written = write_comparisons(bench)
-        return dg.MaterializeResult(
-            metadata=table_metadata(table_schema("paired_comparisons"), [written]),
-            data_version=dg.DataVersion(written.digest),
-        )
+        """Every pair of setups of an evaluation over the tasks that both measured.
+
+        `p_holm` is corrected for the number of pairs; a pair is told apart when it is below 0.05.
+        """
+        return report_table("paired_comparisons", write_comparisons(bench))
 
     return [evaluation_cells, verdicts, evaluation_rankings, paired_comparisons]
-
-
-def _counts(counts: dict[str, int | float | None]) -> dict[str, dg.MetadataValue]:
-    """Counts as numeric metadata, which the UI charts over time; an unknown one is left out."""
-    return {
-        name: dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.float(value)
-        for name, value in counts.items()
-        if value is not None
-    }
