@@ -38,18 +38,32 @@ def encode(
     if digest is not None:
         stamps[_DIGEST] = digest.encode()
     worth_it = table.num_rows > _FEW_ROWS
+    leaves = {
+        leaf: worth_it and field.name not in layout.distinct
+        for field in table.schema
+        for leaf in _leaves(field)
+    }
     out = io.BytesIO()
     pq.write_table(
         table.replace_schema_metadata(stamps),
         out,
-        compression="zstd" if worth_it else "none",
+        compression={leaf: "zstd" if repeats else "none" for leaf, repeats in leaves.items()},
         row_group_size=_ROW_GROUP,
-        use_dictionary=worth_it,
+        use_dictionary=[leaf for leaf, repeats in leaves.items() if repeats],
         write_statistics=[*sorted_by] if sorted_by else worth_it,
         write_page_checksum=True,
         sorting_columns=[pq.SortingColumn(table.schema.get_field_index(name)) for name in sorted_by] or None,
     )
     return out.getvalue()
+
+
+def _leaves(field: pa.Field) -> list[str]:
+    """The names by which Parquet knows the columns that a field is stored in."""
+    if pa.types.is_map(field.type):
+        return [f"{field.name}.key_value.key", f"{field.name}.key_value.value"]
+    if pa.types.is_list(field.type):
+        return [f"{field.name}.list.element"]
+    return [field.name]
 
 
 def stamp(metadata: Mapping[bytes, bytes] | None) -> tuple[str, int | None, str | None]:

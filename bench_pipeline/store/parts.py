@@ -83,6 +83,7 @@ class PartLog:
         self._appends = 0
         self._appending = threading.Lock()
         self._remembered = _Remembered()
+        self._known_current: set[FileInfo] = set()
 
     @property
     def lock_name(self) -> str:
@@ -119,10 +120,10 @@ class PartLog:
     def find(self, keys: Sequence[bytes] | pa.Array | pa.ChunkedArray, columns: Sequence[str]) -> pa.Table:
         """Every stored row of the given keys, once, in no particular order.
 
-        The result has ``columns`` and ``sequence``, and first ``position``: the index of the row's key in
-        ``keys`` (of its first occurrence there).
+        The result has ``columns`` and ``sequence``, and first ``position``: the place of the row's key among
+        the distinct ``keys``.
         """
-        wanted = _key_array(keys)
+        wanted = pc.unique(_key_array(keys))
         names = list(dict.fromkeys([*columns, "sequence"]))
         for _ in range(_RESTARTS):
             try:
@@ -175,21 +176,26 @@ class PartLog:
         small: list[FileInfo] = []
         for info in parts:
             place = self.files.local(info.path) if info.size > _LARGE else None
-            if place is not None and self._is_current(place):
+            if place is not None and self._is_current(info, place):
                 large.append(place)
             else:
                 small.append(info)
         return large, small
 
-    def _is_current(self, place: Path) -> bool:
+    def _is_current(self, info: FileInfo, place: Path) -> bool:
         """Whether the footer says so; anything odd is settled by reading the part whole."""
+        if info in self._known_current:
+            return True
         try:
             name, version, _ = parquet.stamp(pq.read_schema(place).metadata)
         except FileNotFoundError as error:
             raise _ChangedUnderwayError from error
         except (pa.ArrowException, OSError, ValueError):
             return False
-        return (name, version) == (self.layout.name, self.layout.version)
+        if (name, version) != (self.layout.name, self.layout.version):
+            return False
+        self._known_current.add(info)
+        return True
 
     def _scan(self, large: list[Path], wanted: pa.Array, names: list[str]) -> pa.Table:
         try:
@@ -306,7 +312,7 @@ _clock = _Clock()
 
 def _once(rows: pa.Table, key: str = "position") -> pa.Table:
     """Each row once: a crash in the middle of a merge leaves rows in two parts."""
-    if rows.num_rows < 2:
+    if pc.count_distinct(rows[key]).as_py() == rows.num_rows:
         return rows
     indexed = rows.select([key, "sequence"]).append_column("row", pa.array(np.arange(rows.num_rows)))
     first = indexed.group_by([key, "sequence"], use_threads=False).aggregate([("row", "min")])["row_min"]

@@ -22,22 +22,22 @@ class ScanError(Exception):
 def matching(parts: Sequence[Path], key: str, wanted: pa.Array, columns: Sequence[str]) -> pa.Table:
     """The rows of ``parts`` whose ``key`` is in ``wanted``: ``position`` in it, then ``columns``.
 
-    ``wanted`` holds no key twice to any effect: a row takes the position of the first. Raises ScanError.
+    ``wanted`` holds no key twice. Raises ScanError.
     """
     import duckdb
 
-    first = pa.table({"position": pa.array(np.arange(len(wanted)), pa.int32()), "wanted_key": wanted})
-    first = first.group_by("wanted_key", use_threads=False).aggregate([("position", "min")])
+    positions = pa.array(np.arange(len(wanted)), pa.int32())
+    keys = pa.table({"position": positions, "wanted_key": wanted.cast(pa.binary())})
     files = ", ".join(_literal(str(part)) for part in parts)
     picked = ", ".join(f'part."{name}"' for name in columns)
     query = (
-        f"SELECT wanted.position_min AS position, {picked} FROM read_parquet([{files}]) AS part "  # noqa: S608 - quoted above
+        f"SELECT wanted.position, {picked} FROM read_parquet([{files}]) AS part "  # noqa: S608 - quoted above
         f'JOIN wanted ON part."{key}" = wanted.wanted_key'
     )
     with tempfile.TemporaryDirectory(prefix="bench-scan-") as spill:
         try:
             with connect(spill) as connection:
-                connection.register("wanted", first)
+                connection.register("wanted", keys)
                 found: pa.Table = connection.sql(query).to_arrow_table()
         except duckdb.Error as error:
             raise ScanError(str(error)) from error

@@ -28,11 +28,15 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Layout:
-    """A kind of Parquet file: the name and version in its footer, and its columns."""
+    """A kind of Parquet file: the name and version in its footer, and its columns.
+
+    ``distinct`` names columns whose values hardly repeat: compressing them only makes them slower to read.
+    """
 
     name: str
     version: int
     schema: pa.Schema
+    distinct: frozenset[str] = frozenset()
 
     def from_rows(self, rows: Sequence[Mapping[str, object]]) -> pa.Table:
         """Rows as a table: text cleaned, a missing column null; KeyError for a key that is no column."""
@@ -75,6 +79,9 @@ _USAGE: Mapping[str, pa.DataType] = {
 }
 
 
+_DISTINCT = frozenset({"run_key", "measured_at", "duration_s", "verify_s", "sequence"})
+
+
 def _schema(columns: Mapping[str, pa.DataType], required: set[str]) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=name not in required) for name, kind in columns.items()])
 
@@ -111,6 +118,7 @@ VERDICT_PARTS = Layout(
             "sequence",
         },
     ),
+    distinct=_DISTINCT | {"identity"},
 )
 
 CANDIDATE_PARTS = Layout(
@@ -128,6 +136,7 @@ CANDIDATE_PARTS = Layout(
         },
         {"run_key", "empty", "measured_at", "sequence"},
     ),
+    distinct=_DISTINCT,
 )
 
 

@@ -120,7 +120,9 @@ def _choose(rows: pa.Table) -> tuple[pa.Array, dict[str, np.ndarray]]:
     verdict = np.asarray(pc.equal(rows["outcome_class"], VERDICT))
     measured = np.asarray(rows["measured_at"].cast(pa.int64()))
     sequence = np.asarray(rows["sequence"])
-    order = np.lexsort((sequence, measured, verdict, position))
+    order = np.argsort(position, kind="stable")
+    if np.any(np.diff(position[order]) == 0):
+        order = np.lexsort((sequence, measured, verdict, position))
     starts = np.flatnonzero(np.diff(position[order], prepend=-1))
     ends = np.append(starts[1:], len(order))
     chosen = order[ends - 1] if len(order) else order
