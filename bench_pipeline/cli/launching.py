@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dagster import DagsterError, DagsterEventType, DagsterExecutionInterruptedError, DagsterInstance
+from filelock import FileLock
 
 from bench_pipeline.cli.sweeping import alive, sweep
 from bench_pipeline.definitions import LOCATION, build_defs
@@ -54,7 +55,9 @@ def instance_in(home: Path) -> Iterator[DagsterInstance]:
         BenchError: it cannot be opened; says why in one line.
     """
     try:
-        opened = DagsterInstance.from_config(str(home))
+        # Two that make the same databases at once fail.
+        with FileLock(home / "opening.lock"):
+            opened = DagsterInstance.from_config(str(home))
     except Exception as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
         remedy = (
@@ -101,6 +104,8 @@ def _config(options: RunOptions) -> dict[str, object]:
     return {
         "evaluations": list(options.selection.evaluations),
         "tasks": list(options.selection.tasks),
+        "tiers": list(options.selection.tiers),
+        "attempts": list(options.selection.attempts),
         "fresh": options.fresh,
         "retry": options.retry,
         "max_cost_usd": options.max_cost_usd,

@@ -60,6 +60,10 @@ class VerdictsConfig(dg.Config):
 
     evaluations: list[str] = Field([], description="Names of evaluations; empty means all.")
     tasks: list[str] = Field([], description="Ids of tasks; empty means all.")
+    tiers: list[str] = Field([], description="Tiers; empty means those of the run's partitions.")
+    attempts: list[int] = Field([], description="Attempts; empty means those of the run's partitions.")
+    tiers: list[str] = Field([], description="Of the run's partitions; empty means all.")
+    attempts: list[int] = Field([], description="Of the run's partitions; empty means all.")
     fresh: bool = Field(False, description="Measure again what has a verdict; earlier evidence is kept.")
     retry: int = Field(0, description="How often an execution failure is tried again in this run.")
     max_cost_usd: float | None = Field(None, description="Start no cell that could exceed this many dollars.")
@@ -73,8 +77,8 @@ class VerdictsConfig(dg.Config):
         selection = Selection(
             evaluations=tuple(self.evaluations),
             tasks=tuple(self.tasks),
-            tiers=tuple(dict.fromkeys(partition.tier for partition in partitions)),
-            attempts=tuple(sorted({partition.attempt for partition in partitions})),
+            tiers=tuple(self.tiers) or tuple(dict.fromkeys(part.tier for part in partitions)),
+            attempts=tuple(self.attempts) or tuple(sorted({part.attempt for part in partitions})),
         )
         return RunOptions(
             selection=selection,
