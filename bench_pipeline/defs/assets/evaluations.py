@@ -60,8 +60,6 @@ class VerdictsConfig(dg.Config):
 
     evaluations: list[str] = Field([], description="Names of evaluations; empty means all.")
     tasks: list[str] = Field([], description="Ids of tasks; empty means all.")
-    tiers: list[str] = Field([], description="Tiers; empty means those of the run's partitions.")
-    attempts: list[int] = Field([], description="Attempts; empty means those of the run's partitions.")
     tiers: list[str] = Field([], description="Of the run's partitions; empty means all.")
     attempts: list[int] = Field([], description="Of the run's partitions; empty means all.")
     fresh: bool = Field(False, description="Measure again what has a verdict; earlier evidence is kept.")
