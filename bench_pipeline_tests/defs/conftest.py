@@ -21,10 +21,8 @@ tools:
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+def small_project(root: Path) -> Path:
     """Two tasks of the example project and one evaluation of two recorded setups: four cells."""
-    root = tmp_path / "project"
     (root / "tasks").mkdir(parents=True)
     for name in TASKS:
         shutil.copytree(EXAMPLE / "tasks" / name, root / "tasks" / name)
@@ -36,6 +34,12 @@ def project(tmp_path: Path) -> Path:
         "defaults: {max_attempts: 2, cell_timeout: 1m}\nsandbox: {backend: process, allow_process: true}\n"
     )
     return root
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """That project, in a folder of its own."""
+    return small_project(tmp_path / "project")
 
 
 @pytest.fixture

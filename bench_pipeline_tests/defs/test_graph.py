@@ -97,6 +97,8 @@ def test_a_ranged_run_covers_every_partition_with_a_version_of_its_own_content(
     assert len(empty) == 1, "empty partitions have the same content"
     assert len({versions[key] for key in filled}) == len(filled)
     assert not empty & {versions[key] for key in filled}
+    events = [event for event in result.get_asset_materialization_events() if event.asset_key == VERDICTS]
+    assert sorted(str(event.partition) for event in events) == sorted(versions), "one event per partition"
 
 
 def test_a_second_run_executes_nothing_and_moves_no_data_version(
@@ -132,6 +134,10 @@ def test_one_partition_can_be_run_alone_and_shows_counts_preview_and_columns(
     assert metadata["hits"].value + metadata["misses"].value == 2
     assert "careful-large" in str(metadata["preview"].value)
     assert "dagster/column_schema" in metadata
+    rankings = instance.get_latest_data_version_record(dg.AssetKey("evaluation_rankings"))
+    assert rankings is not None
+    assert rankings.asset_materialization is not None
+    assert rankings.asset_materialization.metadata["setups_ranked"].value == 2
 
 
 def test_the_instance_can_be_deleted_and_costs_history_only(project: Path, tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""The specs of everything that starts runs, as a snapshot; and the code location as Dagster's own commands load it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from bench_pipeline.definitions import build_defs
+from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.initialising import write_workspace
+
+ROOT = Path(__file__).parents[2]
+# Jobs that Dagster makes by itself.
+IMPLICIT = "__ASSET_JOB"
+JOBS: dict[str, Any] = {
+    "evaluate": {
+        "executor": "in_process",
+        "tags": {"dagster/max_retries": "0"},
+        "steps": [
+            "evaluation_cells",
+            "evaluation_cells_checks",
+            "evaluation_cells_documents",
+            "evaluation_rankings",
+            "evaluation_rankings_checks",
+            "paired_comparisons",
+            "paired_comparisons_checks",
+            "verdicts",
+            "verdicts_checks",
+        ],
+        "config": [
+            "attempts", "concurrency", "evaluations", "fresh", "max_cells", "max_cost_usd", "plan", "retry", "tasks",
+            "tiers",
+        ],
+    }
+}  # fmt: skip
+SCHEDULES: dict[str, Any] = {}
+
+
+def test_every_job_and_schedule_is_as_documented(bench: Bench) -> None:
+    repository = build_defs({"bench": bench}).get_repository_def()
+    jobs = {
+        job.name: {
+            "executor": job.executor_def.name,
+            "tags": dict(job.run_tags),
+            "steps": sorted(node.name for node in job.nodes),
+            "config": sorted(_config_fields(job)),
+        }
+        for job in repository.get_all_jobs()
+        if not job.name.startswith(IMPLICIT)
+    }
+    schedules = {
+        schedule.name: {
+            "cron": schedule.cron_schedule,
+            "job": schedule.job_name,
+            "status": schedule.default_status,
+        }
+        for schedule in repository.schedule_defs
+    }
+    assert (jobs, schedules) == (JOBS, SCHEDULES)
+
+
+def _config_fields(job: dg.JobDefinition) -> list[str]:
+    (fields,) = (node.definition.config_schema for node in job.nodes if node.name == "verdicts")
+    return list(fields.config_type.fields)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "executor"), [("in_process", "in_process"), ("multiprocess", "multiprocess")]
+)
+def test_the_configured_executor_is_that_of_runs_from_the_ui(
+    project: Path, chosen: str, executor: str
+) -> None:
+    config = project / "config.yaml"
+    config.write_text(f"{config.read_text()}dagster: {{executor: {chosen}}}\n")
+    job = build_defs({"bench": Bench(project)}).resolve_job_def("evaluate")
+    assert job.executor_def.name == executor
+
+
+def validate(workspace: Path, cwd: Path, **environment: str) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BENCH_", "DAGSTER_"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "dagster", "definitions", "validate", "-w", str(workspace)],
+        cwd=cwd,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "bench_pipeline" in done.stderr + done.stdout
+
+
+def test_dagsters_own_check_passes_in_this_checkout(tmp_path: Path) -> None:
+    validate(ROOT / "workspace.yaml", ROOT, DAGSTER_HOME=str(tmp_path))
+
+
+def test_dagsters_own_check_passes_for_a_project_elsewhere(project: Path, tmp_path: Path) -> None:
+    workspace = write_workspace(Bench(project).project)
+    validate(workspace, tmp_path, DAGSTER_HOME=str(tmp_path), BENCH_PROJECT=str(project))
