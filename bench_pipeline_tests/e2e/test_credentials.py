@@ -14,7 +14,6 @@ from bench_pipeline.execution.overlay import Overlay
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import AGENT, Ended, Project
 
-pytestmark = pytest.mark.xdist_group("e2e_credentials")
 Make = Callable[..., Project]
 
 NAME = "E2E_MODEL_KEY"

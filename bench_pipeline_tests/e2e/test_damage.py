@@ -18,7 +18,6 @@ from bench_pipeline.store import parquet
 from bench_pipeline.store.schemas import VERDICT_PARTS
 from bench_pipeline_tests.e2e.projects import Project, without_clocks
 
-pytestmark = pytest.mark.xdist_group("e2e_damage")
 Make = Callable[..., Project]
 CELLS = 4
 

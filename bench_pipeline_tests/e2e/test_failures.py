@@ -7,7 +7,6 @@ import pytest
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import Project
 
-pytestmark = pytest.mark.xdist_group("e2e_failures")
 Make = Callable[..., Project]
 
 

@@ -11,14 +11,13 @@ import pytest
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import Ended, Project, wait_for, without_clocks
 
-pytestmark = pytest.mark.xdist_group("e2e_kill")
 Make = Callable[..., Project]
 
 CELLS = 60
 TABLES = ("evaluation_cells", "verdicts", "evaluation_rankings", "paired_comparisons")
 # Cells at once, so that a kill finds some of them running.
 WIDTH = 4
-KILLS = 4
+KILLS = 3
 
 
 def sixty_cells(make: Make) -> Project:

@@ -8,7 +8,6 @@ import pytest
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import Project
 
-pytestmark = pytest.mark.xdist_group("e2e_leaving")
 Make = Callable[..., Project]
 Key = tuple[str, str, int]
 

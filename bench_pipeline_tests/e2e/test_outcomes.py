@@ -13,7 +13,6 @@ from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.selection import Selection
 from bench_pipeline_tests.e2e.projects import BRIEF, HASTY, Measured, Project, run_in
 
-pytestmark = pytest.mark.xdist_group("e2e_outcomes")
 Make = Callable[..., Project]
 
 # A name of the time to sleep that only processes of this test have.

@@ -16,8 +16,6 @@ import pytest
 
 from bench_pipeline_tests.e2e.projects import CONFIG, Measured, Project
 
-pytestmark = pytest.mark.xdist_group("e2e_own_history")
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 TRIES = 3
 # A shell agent that looks for what it must not find; it solves nothing.

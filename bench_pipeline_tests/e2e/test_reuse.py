@@ -11,7 +11,6 @@ from bench_pipeline.pipeline.explaining import explain
 from bench_pipeline.pipeline.validating import validate_tasks
 from bench_pipeline_tests.e2e.projects import CHECK, PRICING, Measured, Project, added
 
-pytestmark = pytest.mark.xdist_group("e2e_reuse")
 Make = Callable[..., Project]
 
 

@@ -10,7 +10,6 @@ from bench_pipeline.pipeline.running import dry_run_document, prepare
 from bench_pipeline.pipeline.selection import RunOptions, Selection
 from bench_pipeline_tests.e2e.projects import Project
 
-pytestmark = pytest.mark.xdist_group("e2e_spending")
 Make = Callable[..., Project]
 
 

@@ -10,7 +10,6 @@ from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.selection import Selection
 from bench_pipeline_tests.e2e.projects import Measured, Project, run_in, wait_for
 
-pytestmark = pytest.mark.xdist_group("e2e_two_runs")
 Make = Callable[..., Project]
 
 

@@ -8,7 +8,6 @@ import pytest
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import AGENT, HASTY, Project
 
-pytestmark = pytest.mark.xdist_group("e2e_workflows")
 Make = Callable[..., Project]
 
 # What a step does: its prompt is a shell script, of which it sees only what bench fills in.
