@@ -57,7 +57,13 @@ def ui(port: int, project_dir: str | None) -> int:
         # The databases are made here, so that the two children do not race to make them.
         with instance_in(home):
             pass
-        environment = {**os.environ, "DAGSTER_HOME": str(home), "BENCH_PROJECT": str(root)}
+        environment = {
+            # How long a code server waits for calls of a web server that is ending too; its default is 60 s.
+            "DAGSTER_GRPC_SHUTDOWN_GRACE_PERIOD": "2",
+            **os.environ,
+            "DAGSTER_HOME": str(home),
+            "BENCH_PROJECT": str(root),
+        }
         click.echo(f"starting the web server and the daemon of {root}", err=True)
         commands = [
             [sys.executable, "-m", "dagster_webserver", "-w", str(workspace), "-h", _HOST, "-p", str(port)],
