@@ -4,14 +4,8 @@ from typing import Any
 
 import click
 
-from bench_pipeline.cli.output import (
-    emit_json,
-    emit_rows,
-    format_options,
-    plain_text,
-    project_option,
-    project_root,
-)
+from bench_pipeline.cli.output import emit_json, emit_rows, format_options, project_option, project_root
+from bench_pipeline.reports.escaping import plain_text
 
 
 @click.group()

@@ -8,11 +8,11 @@ from bench_pipeline.cli.output import (
     emit_json,
     emit_rows,
     format_options,
-    plain_text,
     project_option,
     project_root,
     wants_plain,
 )
+from bench_pipeline.reports.escaping import plain_text
 
 
 @click.command()

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench_pipeline.cli.output import (
-    emit_json,
-    emit_rows,
-    format_options,
-    plain_text,
-    project_option,
-    project_root,
-)
+from bench_pipeline.cli.output import emit_json, emit_rows, format_options, project_option, project_root
+from bench_pipeline.reports.escaping import plain_text
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.authoring import Arm

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from bench_pipeline.cli.output import emit_json, plain_text
+from bench_pipeline.cli.output import emit_json
+from bench_pipeline.reports.escaping import plain_text
 
 
 @click.command(epilog="\b\nExamples:\n  bench init my-benchmark\n  bench init . --json")

@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _report(error: BenchError, args: Sequence[str]) -> None:
-    from bench_pipeline.cli.output import plain_text
+    from bench_pipeline.reports.escaping import plain_text
 
     if "--debug" in args:
         import traceback

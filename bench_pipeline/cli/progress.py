@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench_pipeline.cli.output import plain_text
 from bench_pipeline.pipeline.bench import Bench, CellEvent
+from bench_pipeline.reports.escaping import plain_text
 
 
 @contextmanager

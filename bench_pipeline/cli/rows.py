@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench_pipeline.cli.output import emit_rows, plain_text, show, wants_plain
+from bench_pipeline.cli.output import emit_rows, show, wants_plain
+from bench_pipeline.reports.escaping import plain_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

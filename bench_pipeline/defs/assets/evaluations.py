@@ -7,7 +7,6 @@ from typing import TypedDict
 import dagster as dg
 from pydantic import Field
 
-from bench_pipeline.cli.output import plain_text
 from bench_pipeline.defs.partitions import key_of, partition_of, tier_by_attempt
 from bench_pipeline.defs.reporting import column_schema, report_partitions, report_table
 from bench_pipeline.pipeline.bench import Bench
@@ -15,6 +14,7 @@ from bench_pipeline.pipeline.cells import write_cells
 from bench_pipeline.pipeline.measuring import write_verdicts
 from bench_pipeline.pipeline.reading import write_comparisons, write_rankings
 from bench_pipeline.pipeline.selection import RunOptions, Selection
+from bench_pipeline.reports.escaping import plain_text
 
 GROUP = "evaluations"
 OWNERS = ["team:benchmarks"]
