@@ -53,7 +53,14 @@ def _table(
     return TableSchema(name, 1, schema, key, partitions, tuple(n for n in columns if n in never_null))
 
 
-_CELL = {"identity": TEXT, "run_key": TEXT, "verify_key": TEXT, "evaluation": TEXT, "tier": TEXT, "attempt": INT}
+_CELL = {
+    "identity": TEXT,
+    "run_key": TEXT,
+    "verify_key": TEXT,
+    "evaluation": TEXT,
+    "tier": TEXT,
+    "attempt": INT,
+}
 
 EVALUATION_CELLS = _table(
     "evaluation_cells",
@@ -116,7 +123,16 @@ VERDICTS = _table(
     },
     key=("evaluation", "identity"),
     partitions=("tier", "attempt"),
-    required=("run_key", "verify_key", "task_id", "setup", "setup_digest", "outcome", "outcome_class", "tries"),
+    required=(
+        "run_key",
+        "verify_key",
+        "task_id",
+        "setup",
+        "setup_digest",
+        "outcome",
+        "outcome_class",
+        "tries",
+    ),
 )
 
 RUN_CELLS = _table(
@@ -204,4 +220,6 @@ def table_schema(name: str) -> TableSchema:
     try:
         return TABLES[name]
     except KeyError:
-        raise NotFoundError("opening a table", f"there is no table {name!r}", f"known: {', '.join(TABLES)}") from None
+        raise NotFoundError(
+            "opening a table", f"there is no table {name!r}", f"known: {', '.join(TABLES)}"
+        ) from None
