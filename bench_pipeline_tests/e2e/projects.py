@@ -339,10 +339,11 @@ def without_caches(root: Path) -> dict[str, bytes]:
     """The store and the documents; what this machine keeps to be quick (trees, effects) is neither."""
     caches = {"trees", "workspaces", "effects", "git", "toolfiles"}
     found = {}
-    for path in root.rglob("*"):
-        parts = path.relative_to(root).parts
-        if path.is_file() and not (parts[0] == ".bench" and parts[1] in caches):
-            found["/".join(parts)] = path.read_bytes()
+    for folder, below, names in os.walk(root):
+        if Path(folder) == root / ".bench":
+            below[:] = [name for name in below if name not in caches]
+        for path in (Path(folder, name) for name in names):
+            found[path.relative_to(root).as_posix()] = path.read_bytes()
     return found
 
 

@@ -252,9 +252,9 @@ def test_where_file_times_can_lie_every_file_is_read(tmp_path: Path, monkeypatch
 
 
 def settle() -> None:
-    """Wait for the next tick of the clock of file times."""
-    began = time.clock_gettime_ns(5)
-    while time.clock_gettime_ns(5) == began:
+    """Wait until the clock of file times is past the newest time that a file can have by now."""
+    newest = time.time_ns()
+    while time.clock_gettime_ns(5) <= newest:
         time.sleep(0.001)
 
 
