@@ -9,8 +9,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dagster import DagsterError, DagsterEventType, DagsterExecutionInterruptedError, DagsterInstance
+from dagster._core.instance.ref import InstanceRef
 from filelock import FileLock
 
 from bench_pipeline.cli.sweeping import alive, sweep
@@ -47,6 +49,16 @@ def dagster_home(bench: Bench) -> Path:
     return Path(chosen)
 
 
+# Capturing a step's output would redirect our own: progress and what Ctrl-C does would not be seen.
+_OVERRIDES: Any = {
+    "compute_logs": {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+        "config": {},
+    }
+}
+
+
 @contextmanager
 def instance_in(home: Path) -> Iterator[DagsterInstance]:
     """The Dagster instance of a folder, with the runs of killed commands marked as failed.
@@ -57,7 +69,8 @@ def instance_in(home: Path) -> Iterator[DagsterInstance]:
     try:
         # Two that make the same databases at once fail.
         with FileLock(home / "opening.lock"):
-            opened = DagsterInstance.from_config(str(home))
+            reference = InstanceRef.from_dir(str(home), overrides=_OVERRIDES)
+            opened = DagsterInstance.from_ref(reference)
     except Exception as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
         remedy = (

@@ -94,6 +94,7 @@ def run(
         run_id = run_evaluations(bench, request.partitions, options)
     document = summary(bench, request, run_id)
     _show_summary(document, run_id, as_json=as_json, plain=plain)
+    _report_failures(document)
     _report_corrupt(bench)
     if bench.stop.starting.is_set():
         return 130
@@ -101,12 +102,25 @@ def run(
     return 3 if document["not_measured"] else 0
 
 
+def _report_failures(document: dict[str, Any]) -> None:
+    """Why cells have no verdict, on stderr: a setup that never worked must not look like a quiet night."""
+    for cells, outcome, reason in document["failures"]:
+        click.echo(f"bench: {cells} of {document['cells']} cells: {outcome}: {plain_text(reason)}", err=True)
+    if document["failures"]:
+        click.echo("bench: `bench cell show IDENTITY` has the evidence, `--retry 1` tries again", err=True)
+
+
 def _announce(bench: Any, request: Any) -> None:
     """Say loudly what a person has to know before anything runs; on stderr, so that output stays data."""
     if request.to_measure and bench.sandbox.notice:
         click.echo(f"bench: {plain_text(bench.sandbox.notice)}", err=True)
     for task_id, why in request.left_out.items():
-        click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
+        click.echo(
+            click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
+    if request.left_out:
+        click.echo("bench: `bench task validate` checks them again", err=True)
+            err=True,
+        )
 
 
 def _report_corrupt(bench: Any) -> None:
@@ -148,10 +162,10 @@ def _show_summary(document: dict[str, Any], run_id: str, *, as_json: bool, plain
     from bench_pipeline.cli.output import wants_plain
 
     if as_json:
-        emit_json({key: value for key, value in document.items() if key != "not_measured"})
+        emit_json({key: value for key, value in document.items() if key not in {"not_measured", "failures"}})
         return
     if wants_plain(plain):
-        flat = {key: value for key, value in document.items() if key != "outcomes"}
+        flat = {key: value for key, value in document.items() if key not in {"outcomes", "failures"}}
         flat |= {f"outcome.{name}": count for name, count in document["outcomes"].items()}
         click.echo(" ".join(f"{key}={show(value)}" for key, value in {"run": run_id, **flat}.items()))
         return

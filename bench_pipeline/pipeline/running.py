@@ -1,5 +1,6 @@
 """The use case behind ``bench run``: what was asked for, whether it can be done, and what came of it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -179,7 +180,8 @@ def dry_run_document(bench: "Bench", request: RunRequest) -> dict[str, object]:
 def summary(bench: "Bench", request: RunRequest, run_id: str) -> dict[str, object]:
     """What came of the request's cells: outcomes of all, and what this run did and spent.
 
-    ``not_measured`` counts the selected cells that have no verdict.
+    ``not_measured`` counts the selected cells that have no verdict; ``failures`` are the commonest reasons of
+    execution failures as (cells, outcome, reason), most cells first.
     """
     verdicts = select(bench.store.tables.read("verdicts"), request.options.selection)
     ran = select(
@@ -203,7 +205,16 @@ def summary(bench: "Bench", request: RunRequest, run_id: str) -> dict[str, objec
         "cost_known": known,
         "cost_unknown": unknown,
         "not_measured": verdicts.num_rows - measured,
+        "failures": _failures(verdicts),
     }
+
+
+def _failures(verdicts: pa.Table, shown: int = 5) -> list[tuple[int, str, str]]:
+    failed = verdicts.filter(pc.equal(verdicts["outcome_class"], "execution_failure"))
+    reasons = Counter(zip(failed["outcome"].to_pylist(), failed["reason"].to_pylist(), strict=True))
+    return [
+        (cells, outcome, reason or "no reason") for (outcome, reason), cells in reasons.most_common(shown)
+    ]
 
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:

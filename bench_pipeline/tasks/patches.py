@@ -87,6 +87,8 @@ class _Section:
         self.removed = 0
         self.named = False  # its --- and +++ lines were seen
         self.old_left = self.new_left = 0
+        self.hunks = 0
+        self.beyond: bytes | None = None  # an added line that no hunk counts
 
     @property
     def in_hunk(self) -> bool:
@@ -100,6 +102,9 @@ class _Section:
         hunk = _HUNK.match(line)
         if hunk:
             self.old_left, self.new_left = (1 if count is None else int(count) for count in hunk.groups())
+            self.hunks += 1
+        elif self.hunks and line.startswith(b"+"):
+            self.beyond = self.beyond or line
         elif not self.added and not self.removed:
             self.header.append(line)
 
@@ -157,6 +162,13 @@ def _touched(section: _Section) -> TouchedFile:
         new = None
     if old is None and new is None:
         raise PatchError("reading a patch", "a section names no file", "give a Git-format patch")
+    if section.beyond is not None:
+        shown = section.beyond[:60].decode("utf-8", "replace")
+        raise PatchError(
+            "reading a patch",
+            f"the added line {shown!r} of {new or old} is beyond what its hunk counts, and would be ignored",
+            "correct the @@ line, or make the patch again with git diff",
+        )
     same = (value(b"index ") or b"").partition(b" ")[2] or None
     return TouchedFile(
         old=old,

@@ -224,6 +224,8 @@ class Bubblewrap:
             os.lseek(words, 0, os.SEEK_SET)
             popen = subprocess.Popen(
                 [self._program, "--args", str(words), "--", "/bin/sh", "-c", GATE, "sh", *command.argv],
+                # Ctrl-C of a terminal reaches its whole process group; cells are ended by us alone.
+                start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
