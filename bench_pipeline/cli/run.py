@@ -115,12 +115,9 @@ def _announce(bench: Any, request: Any) -> None:
     if request.to_measure and bench.sandbox.notice:
         click.echo(f"bench: {plain_text(bench.sandbox.notice)}", err=True)
     for task_id, why in request.left_out.items():
-        click.echo(
-            click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
+        click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
     if request.left_out:
         click.echo("bench: `bench task validate` checks them again", err=True)
-            err=True,
-        )
 
 
 def _report_corrupt(bench: Any) -> None:
