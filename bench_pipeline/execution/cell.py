@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_pipeline.errors import CorruptPartError, NotFoundError, SandboxError, StoreError
+from bench_pipeline.errors import BenchError, CorruptPartError, NotFoundError, StoreError
 from bench_pipeline.evaluations import StepSetup
 from bench_pipeline.execution.guard import violations
 from bench_pipeline.execution.invocation import precondition_problem
@@ -53,8 +53,15 @@ def produce(job: CellJob, kit: Kit) -> Produced:
             return _delivered(job, leaves[0], kit)
         with kit.workspaces.open(job.base_tree) as workspace:
             return _worked(job, leaves, workspace, kit)
-    except (SandboxError, OSError) as error:
-        return Produced(job.run_key, CellFacts(infrastructure=str(error)), _NO_USAGE, tool_ran=False)
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001  one cell's fault must not end the run of the others
+        return Produced(job.run_key, CellFacts(infrastructure=_told(error)), _NO_USAGE, tool_ran=False)
+
+
+def _told(error: Exception) -> str:
+    """An error as a reason: our own words, or the kind of a fault that nobody foresaw."""
+    return str(error) if isinstance(error, (BenchError, OSError)) else f"{type(error).__name__}: {error}"
 
 
 def restore(job: CellJob, store: "Store") -> Produced | None:
@@ -122,8 +129,10 @@ def judge(job: CellJob, produced: Produced, kit: Kit) -> Judged:
                 setup_limits=job.limits,
             )
             facts = replace(facts, violations=touched, check=check)
-        except (SandboxError, OSError) as error:
-            facts = replace(facts, infrastructure=str(error))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  see produce
+            facts = replace(facts, infrastructure=_told(error))
     return Judged(produced, job.identity, job.verify_key, decide(facts), check)
 
 
@@ -177,19 +186,29 @@ def _worked(job: CellJob, leaves: Sequence[StepSetup], workspace: Workspace, kit
     exclude = Exclusions(droppings, job.base_tree)
     before = take_manifest(place.tree, exclude, known=workspace.manifest)
     steps = Steps(job, workspace, kit)
-    steps.run(leaves)
-    with timed(phases, "capture"):
-        overlay = _redacted(capture(place.tree, before, exclude), kit)
-    facts = replace(steps.facts, candidate_empty=overlay.empty)
-    produced = Produced(
+    try:
+        steps.run(leaves)
+        with timed(phases, "capture"):
+            overlay = _redacted(capture(place.tree, before, exclude), kit)
+        produced = _produced(job, steps, phases, replace(steps.facts, candidate_empty=overlay.empty))
+        return _with_overlay(produced, overlay, job.base_tree, kit, steps.artifacts)
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001  what the tool used is paid for, whatever failed after it
+        return _produced(job, steps, phases, replace(steps.facts, infrastructure=_told(error)))
+
+
+def _produced(job: CellJob, steps: Steps, phases: dict[str, float], facts: CellFacts) -> Produced:
+    """What the steps did and used, without a candidate."""
+    return Produced(
         run_key=job.run_key,
         facts=facts,
         usage=steps.usage(),
-        tool_ran=bool(steps.uses),
+        tool_ran=steps.started,
         phases={**phases, **steps.phases},
+        artifacts=steps.artifacts,
         not_enforced=tuple(dict.fromkeys(text for end in steps.ends for text in end.limits_not_enforced)),
     )
-    return _with_overlay(produced, overlay, job.base_tree, kit, steps.artifacts)
 
 
 def _set_up(job: CellJob, workspace: Workspace, kit: Kit) -> str | None:

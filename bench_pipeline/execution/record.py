@@ -16,6 +16,9 @@ from bench_pipeline.execution.verification import Verification
 
 Row = dict[str, object]
 
+# The largest 64-bit integer; each count that a tool reports is bounded, their sums are not.
+_LARGEST = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class StepUse:
@@ -28,10 +31,10 @@ class StepUse:
         """The use as a JSON-able mapping, enough to price it."""
         return {
             "model_id": self.model_id,
-            "input": self.end.tokens.input,
-            "cache_read": self.end.tokens.cache_read,
-            "cache_write": self.end.tokens.cache_write,
-            "output": self.end.tokens.output,
+            "input": _countable(self.end.tokens.input),
+            "cache_read": _countable(self.end.tokens.cache_read),
+            "cache_write": _countable(self.end.tokens.cache_write),
+            "output": _countable(self.end.tokens.output),
             "cost_reported_usd": self.end.cost_reported_usd,
             "cost_is_real": self.end.cost_is_real,
         }
@@ -64,17 +67,22 @@ class Usage:
                 "duration_s": duration_s,
                 "orphans": orphans,
                 "model_id": single,
-                "tokens_input": tokens.input if tokens else None,
-                "tokens_cache_read": tokens.cache_read if tokens else None,
-                "tokens_cache_write": tokens.cache_write if tokens else None,
-                "tokens_output": tokens.output if tokens else None,
-                "turns": end.turns if end else None,
-                "tool_calls": end.tool_calls if end else None,
+                "tokens_input": _countable(tokens.input) if tokens else None,
+                "tokens_cache_read": _countable(tokens.cache_read) if tokens else None,
+                "tokens_cache_write": _countable(tokens.cache_write) if tokens else None,
+                "tokens_output": _countable(tokens.output) if tokens else None,
+                "turns": _countable(end.turns) if end else None,
+                "tool_calls": _countable(end.tool_calls) if end else None,
                 "cost_reported_usd": end.cost_reported_usd if end else None,
                 "cost_is_real": end.cost_is_real if end else None,
                 "step_usage": json.dumps([step.document() for step in steps]) if len(steps) > 1 else None,
             }
         )
+
+
+def _countable(value: int | None) -> int | None:
+    """The count, or None when it is more than a column holds: no tool really used that much."""
+    return value if value is not None and value <= _LARGEST else None
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ class Steps:
     ends: list[ProcessEnd] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
     artifacts: dict[str, str] = field(default_factory=dict)
+    started: bool = False  # a tool really ran, whatever came of it
 
     def run(self, leaves: Sequence[StepSetup]) -> None:
         """Run the steps in order until one does not end well, then the commands that follow the tools."""
@@ -103,6 +104,7 @@ class Steps:
             stderr=logs / f"{name}.stderr",
             cancel=self.kit.cancel,
         )
+        self.started = True
         outputs = invocation.outputs(end.stdout, end.stderr, place.home)
         self._take_end(leaf, invocation, end, parse_end(invocation.usage_format, outputs), wall < remaining)
         self._keep_outputs(name, outputs)
@@ -140,6 +142,7 @@ class Steps:
         if patch is None:
             self.facts = replace(self.facts, precondition=f"no row for the task {self.job.task.id}")
             return False
+        self.started = True
         self.uses.append(StepUse(leaf.model_id, ToolEnd("completed")))
         self.facts = replace(self.facts, end=merge_ends([use.end for use in self.uses]))
         try:

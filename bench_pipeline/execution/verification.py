@@ -5,6 +5,7 @@ never used: nothing that it left behind outside its candidate can reach the chec
 """
 
 import os
+import shutil
 import stat
 import time
 from dataclasses import dataclass, field
@@ -172,8 +173,12 @@ def _clear_report(task: Task, place: Place) -> str | None:
         return None
     path = task.verify.results.path
     target = place.tree / path
-    if _plain_parents(place.tree, path) and (target.is_symlink() or target.is_file()):
-        target.unlink()
+    if not _plain_parents(place.tree, path):
+        return path
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target)
+    else:
+        target.unlink(missing_ok=True)
     return path
 
 
@@ -196,7 +201,8 @@ def read_inside(tree: Path, path: str, limit: int) -> bytes | None:
         handle = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return None
         return file.read(limit)

@@ -255,7 +255,7 @@ def patched_files(folder: Path, patch: bytes) -> PatchedTree:
     if not touched:
         raise PatchError(_TRIED, "no file section was found in it", "give a unified diff")
     before = _load(folder, touched)
-    after = _apply(before, patch if patch.endswith(b"\n") else patch + b"\n")
+    after = _apply(before, len(touched), patch if patch.endswith(b"\n") else patch + b"\n")
     written = tuple(file for path, file in sorted(after.items()) if before.get(path) != file)
     deleted = tuple(sorted(path for path in before if path not in after))
     _check_places(folder, written, {*before}, {*deleted})
@@ -295,8 +295,8 @@ def _load(folder: Path, touched: tuple[TouchedFile, ...]) -> dict[str, TreeFile]
     return found
 
 
-def _apply(before: dict[str, TreeFile], patch: bytes) -> dict[str, TreeFile]:
-    """The named files after the patch, by an index in a Git folder of its own."""
+def _apply(before: dict[str, TreeFile], sections: int, patch: bytes) -> dict[str, TreeFile]:
+    """The named files after the patch of so many sections, by an index in a Git folder of its own."""
     with tempfile.TemporaryDirectory(prefix="bench-patch-") as name:
         scratch = Path(name)
         git_dir, nothing = scratch / "git", scratch / "empty"
@@ -314,6 +314,7 @@ def _apply(before: dict[str, TreeFile], patch: bytes) -> dict[str, TreeFile]:
         (scratch / "patch").write_bytes(patch)
         try:
             run_git(["update-index", "-z", "--index-info"], cwd=nothing, git_dir=git_dir, stdin=index)
+            _check_whole(scratch / "patch", sections, patch, cwd=nothing, git_dir=git_dir)
             run_git(
                 ["apply", "--cached", "--whitespace=nowarn", "-p1", scratch / "patch"],
                 cwd=nothing,
@@ -323,6 +324,16 @@ def _apply(before: dict[str, TreeFile], patch: bytes) -> dict[str, TreeFile]:
             return _index_files(git_dir, nothing)
         except GitError as error:
             raise PatchError(_TRIED, error.wrong) from error
+
+
+def _check_whole(path: Path, sections: int, patch: bytes, *, cwd: Path, git_dir: Path) -> None:
+    """Refuse a damaged binary section: Git leaves it and all that follow out, and calls that a success."""
+    if b"GIT binary patch" not in patch:
+        return
+    understood = run_git(["apply", "--numstat", "-z", path], cwd=cwd, git_dir=git_dir).count(b"\0")
+    if understood != sections:
+        wrong = f"only {understood} of its {sections} file sections can be read; a binary one is damaged"
+        raise PatchError(_TRIED, wrong, "make the patch again with git diff --binary")
 
 
 def _add_blob(git_dir: Path, content: bytes) -> bytes:

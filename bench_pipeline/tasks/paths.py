@@ -10,7 +10,10 @@ _HFS_IGNORED = {0x200C, 0x200D, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0
 _DROP_IGNORED = dict.fromkeys(_HFS_IGNORED)
 _GIT_NAMES = {".git", "git~1"}  # the second is the short name that NTFS gives the first
 MAX_NAME_BYTES = 255
-MAX_PATH_BYTES = 4000
+# Together with the folder of a workspace it stays below what Linux takes in one call.
+MAX_PATH_BYTES = 2000
+# As deep as a tree is ever read; no repository comes near it.
+MAX_DEPTH = 100
 
 
 def is_git_name(component: str) -> bool:
@@ -32,6 +35,7 @@ def path_problem(path: str) -> str | None:
         ("" in parts or "." in parts, "a path that is not in its plain form"),
         (any(is_git_name(part) for part in parts), "a path into a .git folder"),
         (len(_raw(path)) > MAX_PATH_BYTES, "a path that is too long"),
+        (len(parts) > MAX_DEPTH, "a path that is too deep"),
         (any(len(_raw(part)) > MAX_NAME_BYTES for part in parts), "a path with a name that is too long"),
     )
     return next((problem for broken, problem in rules if broken), None)

@@ -90,6 +90,9 @@ flaky) # The first calls for a task fail: as many as the project's file outage s
     if test "$(grep -cxF "$what|$task" "$root/calls.log")" -le "${failing:-0}"; then end error; exit 1; fi
     fix ;;
 wait) fix; while test -e "$root/gate"; do sleep 0.05; done ;;
+absurd) fix; printf '{"state": "completed", "cost_usd": 1%0400d}\n' 0; exit 0 ;;
+report-folder) fix; mkdir report.tap; echo x > report.tap/x ;;
+report-later) printf 'mkdir -p report.tap; rm -f report.tap; mkdir -p report.tap; exit 1\n' > sum.sh ;;
 large) fix; head -c "$2" /dev/urandom > blob ;;
 *) echo "no such act: $1" >&2; exit 64 ;;
 esac

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_pipeline.errors import NotFoundError
+from bench_pipeline.execution.record import StepUse, Usage
 from bench_pipeline.execution.usage import PARSERS, ToolEnd, ToolOutputs, merge_ends, parse_end, reading
 from bench_pipeline.execution.usage.end import error_class, is_context_limit
 from bench_pipeline.registry.tokens import TokenCounts
@@ -446,3 +447,18 @@ class TestSteps:
         assert merge_ends([limit, self.DONE]).state == "limit"
         assert merge_ends([ToolEnd("exit"), self.DONE]).state == "completed"
         assert merge_ends([self.DONE]) == self.DONE
+
+
+def test_sums_beyond_a_column_are_unknown_in_the_row_and_in_the_steps() -> None:
+    end = ToolEnd("completed", tokens=TokenCounts(2**63, 1, 0, 2**63 - 1), turns=2**64)
+    steps = [StepUse("m", end), StepUse("m", end)]
+    usage = Usage.of(end=end, steps=steps, exit_code=0, signal=None, duration_s=1.0, orphans=0)
+    assert usage.columns["tokens_input"] is None
+    assert usage.columns["turns"] is None
+    assert usage.columns["tokens_output"] == 2**63 - 1
+    assert [step["input"] for step in json.loads(str(usage.columns["step_usage"]))] == [None, None]
+
+
+@pytest.mark.parametrize("value", [10**400, float("inf"), float("nan"), -1, True, "1"])
+def test_no_amount_is_read_from_what_is_none(value: object) -> None:
+    assert reading.usd(value) is None

@@ -392,3 +392,32 @@ def test_no_patch_writes_outside_the_tree(
     assert sorted(entry.name for entry in outer.iterdir()) == ["tree"]
     assert not (tree / ".git").exists()
     assert read_file(tree, "d/file") is not None
+
+
+def one_line(path: str) -> bytes:
+    name = path.encode()
+    return b"diff --git a/%s b/%s\nnew file mode 100644\n--- /dev/null\n+++ b/%s\n@@ -0,0 +1 @@\n+x\n" % (
+        (name,) * 3
+    )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_damaged_binary_section_refuses_the_whole_patch(tmp_path: Path, first: bool) -> None:
+    """Git prints an error, leaves that section and all later ones out, and exits 0."""
+    damaged = b"diff --git a/b.bin b/b.bin\nnew file mode 100644\nindex " + b"0" * 40 + b".." + b"1" * 40
+    damaged += b"\nGIT binary patch\nliteral 5\nzcmZ\n\n"
+    parts = [one_line("n1"), damaged, one_line("n2")] if first else [damaged, one_line("n1")]
+    with pytest.raises(PatchError, match=r"file sections can be read|corrupt"):
+        apply_patch(tmp_path, b"".join(parts))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_added_line_that_no_hunk_counts_is_refused_and_shown(tmp_path: Path) -> None:
+    """Written by hand into a hidden test, it would be left out without a word."""
+    with pytest.raises(PatchError, match="def test_more"):
+        apply_patch(tmp_path, one_line("n1") + b"+def test_more(): assert False\n")
+
+
+def test_a_path_deeper_than_any_tree_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PatchError, match="too deep"):
+        apply_patch(tmp_path, one_line("a/" * 900 + "x"))

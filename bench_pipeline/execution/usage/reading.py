@@ -8,7 +8,6 @@ unknown. It may be unhashable too: look it up in tuples, not in sets.
 
 import errno
 import json
-import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -195,7 +194,8 @@ def usd(value: object) -> float | None:
     """The value as an amount in USD; None unless it is a finite number (no bool) that is not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value <= _MAX_USD else None
+    # The bounds come first: an integer may be too large for any float. A NaN is within none.
+    return float(value) if 0 <= value <= _MAX_USD else None
 
 
 def text(value: object) -> str | None:
