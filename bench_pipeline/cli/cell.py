@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from bench_pipeline.cli.output import emit_json, emit_rows, format_options, project_option, project_root
-from bench_pipeline.reports.escaping import plain_text
+from bench_pipeline.reports.escaping import one_line
 
 
 @click.group()
@@ -53,7 +53,7 @@ def show(identity: str, *, project_dir: str | None, as_json: bool, plain: bool) 
 
 def _show_evidence(row: dict[str, Any]) -> None:
     for name, digest in sorted(row["artifacts"].items()):
-        click.echo(f"artifact {plain_text(name)} {digest}")
+        click.echo(f"artifact {one_line(name)} {digest}")
 
 
 @cell.command()

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from bench_pipeline.cli.output import (
+    LARGEST,
     emit_json,
     emit_rows,
     format_options,
@@ -19,7 +20,7 @@ from bench_pipeline.reports.escaping import plain_text
 @click.argument("a")
 @click.argument("b")
 @click.option("--evaluation", metavar="NAME", help="Only within this evaluation.")
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Of the permutation test.")
+@click.option("--seed", type=click.IntRange(0, LARGEST), metavar="N", help="Of the permutation test.")
 @project_option
 @format_options
 def compare(

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench_pipeline.cli.output import emit_json, emit_rows, format_options, project_option, project_root
+from bench_pipeline.cli.output import (
+    emit_json,
+    emit_rows,
+    format_options,
+    is_terminal,
+    project_option,
+    project_root,
+)
 from bench_pipeline.reports.escaping import plain_text
 
 if TYPE_CHECKING:
@@ -106,7 +113,7 @@ def _list(value: object) -> list[object]:
 
 def is_interactive() -> bool:
     """Whether there is a person to ask."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
 def _ask(bench: "Bench") -> "tuple[list[Arm], int]":

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from bench_pipeline import __version__
-from bench_pipeline.errors import BenchError
+from bench_pipeline.errors import BenchError, UsageError
 
 # name -> (module, attribute, one line of help): help texts live here so that --help imports no command.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -72,9 +72,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = list(sys.argv[1:] if argv is None else argv)
     status = 1
     try:
+        _refuse_empty(args)
         result = bench.main(args=args, prog_name="bench", standalone_mode=False)
         status = result if isinstance(result, int) else 0
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BenchError as error:
         status = error.exit_code
         _report(error, args)
@@ -97,6 +99,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             err=True,
         )
     sys.exit(status)
+
+
+def _refuse_empty(args: Sequence[str]) -> None:
+    """Refuse empty words: nearly always an unset variable, and to leave a name out often means everything."""
+    empty = [word for word in args if not word or (word.startswith("--") and word.endswith("="))]
+    if empty:
+        raise UsageError(
+            "reading the command line",
+            f"{empty[0] or 'a word'} is empty",
+            "leave it out, or set the variable that it comes from",
+        )
 
 
 def _report(error: BenchError, args: Sequence[str]) -> None:

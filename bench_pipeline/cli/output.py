@@ -5,17 +5,38 @@ document without NaN.
 """
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
-from bench_pipeline.reports.escaping import plain_text
+from bench_pipeline.reports.escaping import one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+# More than any count that is meant; what is larger does not fit the columns that it is compared with.
+LARGEST = 2**31 - 1
+
+
+class Amount(click.FloatRange):
+    """A number from 0 up that can be reckoned with: neither infinite nor not a number."""
+
+    name = "amount"
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The value as a float; fails for what is not finite."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no amount.", param, ctx)
+        return number
 
 
 def format_options(command: F) -> F:
@@ -54,9 +75,14 @@ def _json_value(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a standard stream is a terminal; one that was closed before the start is None."""
+    return stream is not None and stream.isatty()
+
+
 def wants_plain(plain: bool) -> bool:
     """Whether to print key=value lines: asked for, or standard output is not a terminal."""
-    return plain or not sys.stdout.isatty()
+    return plain or not is_terminal(sys.stdout)
 
 
 def show(value: object) -> str:
@@ -68,10 +94,10 @@ def show(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ",".join(f"{key}={show(item)}" for key, item in value.items()) or "-"
+        return ",".join(f"{one_line(str(key))}={show(item)}" for key, item in value.items()) or "-"
     if isinstance(value, (list, tuple)):
         return ",".join(show(item) for item in value) or "-"
-    return plain_text(str(value))
+    return one_line(str(value))
 
 
 def emit_rows(

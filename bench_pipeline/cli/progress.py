@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bench_pipeline.cli.output import is_terminal
 from bench_pipeline.pipeline.bench import Bench, CellEvent
 from bench_pipeline.reports.escaping import plain_text
 
@@ -11,7 +12,7 @@ from bench_pipeline.reports.escaping import plain_text
 @contextmanager
 def progress(bench: Bench, total: int) -> Iterator[None]:
     """Show the bench's finished cells as a bar while the block runs; nothing when piped or without cells."""
-    if total == 0 or not sys.stderr.isatty():
+    if total == 0 or not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console

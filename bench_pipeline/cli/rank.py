@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_pipeline.cli.output import (
+    LARGEST,
     emit_json,
     emit_rows,
     format_options,
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("evaluation", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every evaluation of the project.")
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Of the bootstrap behind the rank bands.")
+@click.option(
+    "--seed", type=click.IntRange(0, LARGEST), metavar="N", help="Of the bootstrap behind the rank bands."
+)
 @project_option
 @format_options
 def rank(

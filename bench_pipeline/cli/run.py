@@ -5,7 +5,17 @@ from typing import Any
 
 import click
 
-from bench_pipeline.cli.output import emit_json, emit_rows, format_options, project_option, project_root, show
+from bench_pipeline.cli.output import (
+    LARGEST,
+    Amount,
+    emit_json,
+    emit_rows,
+    format_options,
+    is_terminal,
+    project_option,
+    project_root,
+    show,
+)
 from bench_pipeline.reports.escaping import plain_text
 
 
@@ -14,19 +24,27 @@ from bench_pipeline.reports.escaping import plain_text
 @click.option("--task", "tasks", multiple=True, metavar="ID", help="Only this task (repeatable).")
 @click.option("--tier", "tiers", multiple=True, metavar="TIER", help="Only this tier (repeatable).")
 @click.option(
-    "--attempt", "attempts", multiple=True, type=click.IntRange(1), help="Only this attempt (repeatable)."
+    "--attempt",
+    "attempts",
+    multiple=True,
+    type=click.IntRange(1, LARGEST),
+    help="Only this attempt (repeatable).",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it would cost; run nothing.")
 @click.option("--fresh", is_flag=True, help="Measure again what has a verdict; earlier evidence is kept.")
 @click.option(
-    "--retry", type=click.IntRange(0), default=0, metavar="N", help="Try execution failures N more times."
+    "--retry",
+    type=click.IntRange(0, LARGEST),
+    default=0,
+    metavar="N",
+    help="Try execution failures N more times.",
 )
+@click.option("--max-cost", type=Amount(), metavar="USD", help="Start no cell that could exceed this.")
 @click.option(
-    "--max-cost", type=click.FloatRange(0), metavar="USD", help="Start no cell that could exceed this."
+    "--max-cells", type=click.IntRange(0, LARGEST), metavar="N", help="Run the tool for at most N cells."
 )
-@click.option("--max-cells", type=click.IntRange(0), metavar="N", help="Run the tool for at most N cells.")
 @click.option("--plan", metavar="DIGEST", help="Refuse to run another plan than this one of a dry run.")
-@click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Cells side by side.")
+@click.option("--concurrency", type=click.IntRange(1, LARGEST), metavar="N", help="Cells side by side.")
 @click.option(
     "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."
 )
@@ -82,7 +100,7 @@ def run(
         _report_corrupt(bench)
         return 0
     _announce(bench, request)
-    if not yes and request.paid and sys.stdin.isatty() and not click.confirm(_question(request)):
+    if not yes and request.paid and is_terminal(sys.stdin) and not click.confirm(_question(request)):
         raise click.Abort
     from bench_pipeline.cli.launching import run_evaluations
     from bench_pipeline.cli.progress import progress

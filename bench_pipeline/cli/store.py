@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_pipeline.cli.output import (
+    Amount,
     emit_json,
     emit_rows,
     format_options,
@@ -78,7 +79,7 @@ def migrate(*, project_dir: str | None, as_json: bool, plain: bool) -> None:
 @click.option(
     "--older-than",
     "hours",
-    type=click.FloatRange(min=0),
+    type=Amount(),
     metavar="HOURS",
     help="Spare what is younger (default: 24). Keep it above the length of a cell while runs are going on.",
 )

@@ -2,14 +2,14 @@
 
 import click
 
-from bench_pipeline.cli.output import format_options, project_option, project_root
+from bench_pipeline.cli.output import LARGEST, format_options, project_option, project_root
 
 
 @click.command()
 @click.argument("name")
 @click.option("--where", metavar="SQL", help="Only rows for which this condition holds.")
 @click.option("--columns", metavar="A,B", default="", help="Only these columns, in this order.")
-@click.option("--limit", type=click.IntRange(0), metavar="N", help="At most N rows.")
+@click.option("--limit", type=click.IntRange(0, LARGEST), metavar="N", help="At most N rows.")
 @project_option
 @format_options
 def table(

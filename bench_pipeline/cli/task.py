@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from bench_pipeline.cli.output import (
+    LARGEST,
     emit_json,
     emit_rows,
     format_options,
@@ -100,7 +101,12 @@ def create(
 @click.option("--repo", metavar="PATH_OR_URL", help="The repository (default: the project's source.remote).")
 @click.option("--since", metavar="DATE", help="Only commits after this date, as git log reads it.")
 @click.option(
-    "--max", "limit", type=click.IntRange(1), default=100, show_default=True, help="How many commits."
+    "--max",
+    "limit",
+    type=click.IntRange(1, LARGEST),
+    default=100,
+    show_default=True,
+    help="How many commits.",
 )
 @project_option
 @format_options
@@ -136,7 +142,7 @@ def scan(
 @click.option("--tier", "tiers", multiple=True, type=_TIERS, help="Only this tier (repeatable).")
 @click.option("--all", "every", is_flag=True, help="Validate again what is validated already.")
 @click.option(
-    "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Run each check N times."
+    "--repeat", type=click.IntRange(1, LARGEST), default=1, show_default=True, help="Run each check N times."
 )
 @click.option("--allow-leaks", is_flag=True, help="Validate although the prompt gives the fix away.")
 @click.option(

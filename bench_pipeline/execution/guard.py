@@ -11,6 +11,9 @@ from pathlib import PurePosixPath
 RUNNER_CONFIGURATION = (
     "conftest.py",
     "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
     "tox.ini",
     "noxfile.py",
     ".coveragerc",

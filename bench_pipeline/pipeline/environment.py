@@ -154,8 +154,9 @@ class Environment:
             }
         )
         kept = self._bench.project.local_dir / "effects" / f"{key}.json"
-        if kept.is_file():
-            return Effect(digest=json.loads(kept.read_text(encoding="utf-8"))["tree"])
+        known = _kept_tree(kept)
+        if known is not None:
+            return Effect(digest=known)
         effect = self._measure_effect(task, base_tree, pre)
         if effect.digest is not None:
             _write_json(kept, {"tree": effect.digest})
@@ -196,6 +197,16 @@ class Environment:
                 text = end.stdout.read_bytes().decode("utf-8", "replace")
                 self._probes[argv] = (end.exit_code, text)
         return self._probes[argv]
+
+
+def _kept_tree(path: Path) -> str | None:
+    """The digest in an effect file; None when it is absent or damaged, so that it is measured again."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    tree = document.get("tree") if isinstance(document, dict) else None
+    return tree if isinstance(tree, str) and re.fullmatch(r"[0-9a-f]{64}", tree) else None
 
 
 def _write_json(path: Path, document: object) -> None:

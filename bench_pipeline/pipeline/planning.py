@@ -210,7 +210,20 @@ def _planned_tasks(bench: "Bench") -> tuple[dict[str, PlannedTask], dict[str, st
             planned[task.id] = _planned_task(bench, task)
         except BenchError as error:
             problems.append(Problem(f"tasks/{task.id}/task.yaml", None, "source", str(error)))
-    return planned, left_out, problems
+    return planned, left_out, [*problems, *_same_tasks(planned.values())]
+
+
+def _same_tasks(tasks: Iterable[PlannedTask]) -> list[Problem]:
+    """Tasks that are equal in all that decides a verdict: their cells would be one cell counted twice."""
+    first: dict[tuple[str, str, str], str] = {}
+    problems = []
+    for item in tasks:
+        key = (item.run_digest, item.verify_digest, item.environment_digest)
+        other = first.setdefault(key, item.task.id)
+        if other != item.task.id:
+            wrong = f"it is the same task as tasks/{other}/task.yaml, in another folder; keep one of them"
+            problems.append(Problem(f"tasks/{item.task.id}/task.yaml", None, "", wrong))
+    return problems
 
 
 def _planned_task(bench: "Bench", task: "Task") -> PlannedTask:

@@ -4,6 +4,7 @@
 _HIDDEN = {
     *range(0x20),
     *range(0x7F, 0xA0),
+    0x061C,
     0x200E,
     0x200F,
     *range(0x202A, 0x202F),
@@ -17,3 +18,8 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in _HIDDEN} | {
 def plain_text(text: str) -> str:
     """``text`` with control, bidirectional and surrogate code points shown as escapes; line feeds stay."""
     return text.translate(_ESCAPES)
+
+
+def one_line(text: str) -> str:
+    """``plain_text`` in which a line feed is an escape too: no value can begin a line of its own."""
+    return plain_text(text).replace("\n", "\\n")

@@ -1,10 +1,13 @@
 """What one cell does, however odd, is that cell's result: it is stored, and the other cells go on."""
 
+import shutil
 from collections.abc import Callable
 
 import pytest
 
+from bench_pipeline.errors import DocumentError
 from bench_pipeline.execution import cell
+from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import Project
 
 Make = Callable[..., Project]
@@ -56,3 +59,24 @@ def test_a_folder_where_the_report_belongs_is_no_fault_of_the_machinery(
     """Else a candidate could leave the denominator whenever it would have failed."""
     project.acts("one", act)
     assert [row["outcome"] for row in project.measure("one").rows] == [outcome]
+
+
+def test_the_same_task_in_two_folders_is_refused_with_both_named(project: Project) -> None:
+    """Its cells would be one cell counted twice; the table would not take it, after the run was started."""
+    shutil.copytree(project.root / "tasks" / "alpha", project.root / "tasks" / "twin")
+    project.acts("one", "fix")
+    with pytest.raises(DocumentError, match=r"tasks/twin/task\.yaml.*tasks/alpha/task\.yaml"):
+        project.measure("one")
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("damage", ["", "[]", '{"tree": null}', '{"tree": "x"}', "\udcff"])
+def test_a_damaged_record_of_what_setup_does_is_measured_again(make: Make, damage: str) -> None:
+    project = make()
+    project.evaluation("one", {"pre": ["echo more >> notes"]})
+    bench = Bench(project.root, backend="bubblewrap")
+    before = bench.plan().cells["pre_digest"].to_pylist()
+    (kept,) = (project.root / ".bench" / "effects").iterdir()
+    kept.write_bytes(damage.encode("utf-8", "surrogateescape"))
+    assert Bench(project.root, backend="bubblewrap").plan().cells["pre_digest"].to_pylist() == before
+    assert None not in before

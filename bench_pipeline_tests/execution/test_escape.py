@@ -4,6 +4,7 @@ Every attempt aims at something that the test made and that may break: should on
 machine is harmed.
 """
 
+import ctypes
 import os
 import shutil
 import socket
@@ -17,6 +18,7 @@ import psutil
 import pytest
 
 from bench_pipeline.execution.sandbox import Command, Limits, Mount, Place, ProcessEnd, Sandbox, open_sandbox
+from bench_pipeline.execution.sandbox.keyring import join_new_session_keyring
 from bench_pipeline.execution.workspace import Workspaces
 
 pytestmark = pytest.mark.services
@@ -444,3 +446,26 @@ def test_the_next_cell_in_the_same_workspace_sees_nothing(tmp_path: Path) -> Non
             assert workspace.place.tree == first
             assert said(look(workspace.place)) == before
     assert hostile.orphans >= 1
+
+
+KEY = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+name = b"bench:" + sys.argv[1].encode()
+found = libc.syscall({search}, 10, -3, b"user", name, 0)
+added = libc.syscall({add}, b"user", name, b"note", 4, -3)
+print(found > 0, added)
+"""
+NUMBERS = {"x86_64": {"search": 250, "add": 248}, "aarch64": {"search": 219, "add": 217}}
+
+
+def test_no_key_of_a_session_is_seen_and_none_is_left_for_the_next_command(cell: Cell) -> None:
+    """Keyrings are no part of any namespace: a login's keys were readable, and cells could pass notes."""
+    numbers = NUMBERS[os.uname().machine]
+    name, libc = uuid.uuid4().hex, ctypes.CDLL(None)
+    assert join_new_session_keyring()
+    assert libc.syscall(numbers["add"], b"user", b"bench:" + name.encode(), b"word", 4, -3) > 0
+    assert libc.syscall(numbers["search"], 10, -3, b"user", b"bench:" + name.encode(), 0) > 0
+    for _ in range(2):
+        words = said(cell.run("/usr/bin/python3", "-c", KEY.format(**numbers), name)).split()
+        assert words[0] == "False"

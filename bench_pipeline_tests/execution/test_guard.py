@@ -46,3 +46,10 @@ def test_runner_configuration_is_protected_unless_the_reference_touches_it() -> 
 def test_a_declared_path_stays_protected_even_where_the_reference_touches_it() -> None:
     found = violations(["ci/a"], declared=["ci"], brought_by_tests=(), touched_by_reference=["ci/a"])
     assert found == ("ci/a",)
+
+
+@pytest.mark.parametrize(
+    "name", ["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "a/conftest.py"]
+)
+def test_every_spelling_of_a_runner_s_configuration_is_protected(name: str) -> None:
+    assert violations([name], declared=(), brought_by_tests=(), touched_by_reference=()) == (name,)

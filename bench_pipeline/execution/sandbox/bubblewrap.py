@@ -41,6 +41,7 @@ from bench_pipeline.execution.sandbox.census import (
     wait_status,
 )
 from bench_pipeline.execution.sandbox.cgroups import CellGroup, open_group, own_group
+from bench_pipeline.execution.sandbox.keyring import join_new_session_keyring
 from bench_pipeline.execution.sandbox.processors import pin
 from bench_pipeline.execution.sandbox.system import system_settings
 from bench_pipeline.execution.sandbox.watch import Watch, wait_ready
@@ -222,6 +223,7 @@ class Bubblewrap:
                 raise ValueError("a path or variable holds a NUL character")  # noqa: TRY301 - handled like Popen's own
             os.write(words, b"".join(os.fsencode(word) + b"\0" for word in arguments))
             os.lseek(words, 0, os.SEEK_SET)
+            join_new_session_keyring()
             popen = subprocess.Popen(
                 [self._program, "--args", str(words), "--", "/bin/sh", "-c", GATE, "sh", *command.argv],
                 # Ctrl-C of a terminal reaches its whole process group; cells are ended by us alone.
