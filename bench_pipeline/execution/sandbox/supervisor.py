@@ -33,9 +33,10 @@ def main(argv: list[str]) -> None:
 def _run_at_gate(argv: list[str]) -> None:
     """Report a newline, wait for one, become the command. Never returns."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        # Python ignores these two, and an ignored signal would stay ignored in the command.
-        signal.signal(number, signal.SIG_DFL)
+    for number in signal.valid_signals():
+        # What Python or whoever started bench ignores would stay ignored in the command.
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     os.write(1, b"\n")
     if os.read(0, 1) != b"\n":
         os._exit(125)
