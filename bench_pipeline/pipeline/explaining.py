@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from bench_pipeline.errors import CorruptPartError, NotFoundError
 from bench_pipeline.identity import canonical_json
+from bench_pipeline.pipeline.evidence import listed, refuse_unknown_try
 from bench_pipeline.pipeline.pricing import priced
 
 if TYPE_CHECKING:
@@ -62,22 +63,27 @@ def explain(bench: "Bench", identity: str, other: str | None = None) -> dict[str
     return {"same": all(component["equal"] for component in components), "components": components}
 
 
-def show(bench: "Bench", identity: str) -> dict[str, Any]:
-    """Everything that is known of a cell: where it is planned, and every try with its cost and evidence."""
+def show(bench: "Bench", identity: str, number: int | None = None) -> dict[str, Any]:
+    """Everything that is known of a cell: where it is planned, and every try with its cost and evidence.
+
+    Tries are numbered from 1, the oldest; ``number`` asks for one of them. Raises NotFoundError when it is not
+    there.
+    """
     cells = bench.store.tables.read("evaluation_cells")
     planned = cells.filter(pc.equal(cells["identity"], identity)).to_pylist()
     rows = bench.store.verdicts.history(identity)
-    tries = (
-        priced(rows, bench.prices).sort_by([("measured_at", "ascending")]).to_pylist()
-        if rows.num_rows
-        else []
-    )
-    for row in tries:
+    tries = priced(rows, bench.prices).to_pylist() if rows.num_rows else []
+    if number is not None:
+        refuse_unknown_try(identity, number, len(tries))
+    for place, row in enumerate(tries, 1):
+        row["try"] = place
         for key in ("identity", "run_key", "verify_key"):
             row[key] = row[key].hex()
         for key in ("artifacts", "phases"):
             row[key] = dict(row[key] or ())
-    return {"identity": identity, "planned": planned, "tries": tries}
+        row["evidence"] = listed(bench.store, row["artifacts"])
+    chosen = [row for row in tries if number in {None, row["try"]}]
+    return {"identity": identity, "planned": planned, "tries": chosen}
 
 
 def _record(bench: "Bench", identity: str) -> Record:

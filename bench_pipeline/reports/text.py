@@ -61,6 +61,16 @@ def seconds_text(seconds: float | None) -> str:
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
 
 
+def size_text(size: int | None) -> str:
+    """A number of bytes as ``0 bytes``, ``1.5 KiB`` or ``64.0 MiB``."""
+    if size is None:
+        return UNKNOWN
+    if size < 1024:
+        return _plural(size, "byte")
+    kib = size / 1024
+    return f"{kib:.1f} KiB" if kib < 1024 else f"{kib / 1024:.1f} MiB"
+
+
 def ranking_display(row: Row) -> dict[str, str]:
     """A row of evaluation_rankings as the columns of a table for people."""
     low, high = row["band_low"], row["band_high"]
