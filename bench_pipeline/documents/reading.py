@@ -223,7 +223,8 @@ def _build(path: Path, model: type[M], value: object, data: bytes, find_lines: _
     return Document(path, built, source=data, find_lines=find_lines)
 
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?)(?:^|\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+# Lines that are exactly ``---``: one inside a value is indented, quoted or longer, and cuts nothing.
+_FRONT_MATTER = re.compile(r"---\r?\n(.*?)^---(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def read_front_matter(path: Path, model: type[M]) -> tuple[Document[M], str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bench_pipeline.project import Project
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
-    from bench_pipeline.tasks import Bases, Task, TaskSet
+    from bench_pipeline.tasks import Bases, GoldenSet, Task, TaskSet
 
 # What is kept of one command's output: enough for any report that a person reads.
 OUTPUT_BYTES = 16 * 1024 * 1024
@@ -137,6 +137,13 @@ class Bench:
         from bench_pipeline.tasks import load_tasks
 
         return load_tasks(self.project.root)
+
+    @cached_property
+    def golden(self) -> "GoldenSet":
+        """The golden tasks of the project and of this package, with the problems of those that do not load."""
+        from bench_pipeline.tasks import load_golden
+
+        return load_golden(self.project.root)
 
     @cached_property
     def sandbox(self) -> "Sandbox":

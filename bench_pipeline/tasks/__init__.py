@@ -1,6 +1,6 @@
-"""Repository tasks: load, check, harvest from a commit, and the Git and patch work that this needs.
+"""Repository and golden tasks: load, check, harvest from a commit, and the Git and patch work that this needs.
 
-What belongs here: the task document and its folder, base trees out of repositories, patches, validation
+What belongs here: the task documents and their folders, base trees out of repositories, patches, validation
 fingerprints, leak checks. What does not: running anything of a task (``execution``), and which cells exist
 (``evaluations``).
 """
@@ -8,8 +8,10 @@ fingerprints, leak checks. What does not: running anything of a task (``executio
 from bench_pipeline.tasks.bases import Bases
 from bench_pipeline.tasks.documents import TIERS, TaskDocument, Tier
 from bench_pipeline.tasks.git import GitError
+from bench_pipeline.tasks.golden import GoldenSet, GoldenTask, load_golden
 from bench_pipeline.tasks.loading import TaskSet, load_tasks
 from bench_pipeline.tasks.patches import PatchError
+from bench_pipeline.tasks.signals import Signal, SignalCheck
 from bench_pipeline.tasks.task import (
     DirectorySource,
     RemoteSource,
@@ -32,8 +34,12 @@ __all__ = [
     "DirectorySource",
     "Dropped",
     "GitError",
+    "GoldenSet",
+    "GoldenTask",
     "PatchError",
     "RemoteSource",
+    "Signal",
+    "SignalCheck",
     "Task",
     "TaskDocument",
     "TaskEnvironment",
@@ -44,6 +50,7 @@ __all__ = [
     "Tier",
     "brought_by_tests",
     "copy_tree",
+    "load_golden",
     "load_tasks",
     "stale",
     "task_components",

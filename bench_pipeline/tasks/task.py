@@ -11,6 +11,7 @@ from pathlib import Path
 from bench_pipeline.identity import digest_bytes
 from bench_pipeline.tasks.documents import TaskDocument, Tier
 from bench_pipeline.tasks.patches import read_patch
+from bench_pipeline.tasks.signals import SignalCheck
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,10 @@ class TaskValidation:
 
 @dataclass(frozen=True)
 class Task:
-    """One repository task; ``folder`` holds ``task.yaml`` and the files that it names."""
+    """One task; ``folder`` holds ``task.yaml`` and the files that it names.
+
+    ``signals`` is set for a golden task: they take the place of hidden tests and of the verify command.
+    """
 
     id: str
     tier: Tier
@@ -90,6 +94,7 @@ class Task:
     verify: TaskVerify
     reference_patch: bytes
     validation: TaskValidation | None
+    signals: SignalCheck | None = None
 
     @property
     def file(self) -> Path:
@@ -166,8 +171,11 @@ def verify_components(task: Task) -> dict[str, object]:
     """What of a task decides the verdict on a candidate, as a JSON-able document: its part of the verify key.
 
     The reference itself is in no key; the paths that it touches are, because runner configuration that it
-    leaves alone is protected. The validated test ids are, where a report is read.
+    leaves alone is protected. The validated test ids are, where a report is read. Of a golden task it is what
+    its signals and test commands say.
     """
+    if task.signals is not None:
+        return task.signals.document()
     verify = task.verify
     validated = task.validation.tests if verify.results is not None and task.validation is not None else ()
     return {

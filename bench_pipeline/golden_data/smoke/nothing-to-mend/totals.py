@@ -1,0 +1,3 @@
+def total(amounts):
+    """The sum of amounts in cents; 0 for none."""
+    return sum(amounts)
