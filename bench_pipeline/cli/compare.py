@@ -9,6 +9,7 @@ from bench_pipeline.cli.output import (
     emit_json,
     emit_rows,
     format_options,
+    notice,
     project_option,
     project_root,
     wants_plain,
@@ -49,6 +50,7 @@ def compare(
     from bench_pipeline.statistics.ranking import SEED
 
     bench = Bench(project_root(project_dir))
+    bench.on_notice = notice
     cells, verdicts = evaluation_outcomes(bench, evaluation)
     chosen = SEED if seed is None else seed
     found = compare_setups(cells, verdicts, a, b, clusters=repositories(bench), seed=chosen)

@@ -8,6 +8,7 @@ from bench_pipeline.cli.output import (
     emit_json,
     emit_rows,
     format_options,
+    notice,
     project_option,
     project_root,
     wants_plain,
@@ -82,6 +83,7 @@ def gate(
         max_cost=max_cost,
     )
     bench = Bench(project_root(project_dir))
+    bench.on_notice = notice
     cells, verdicts = evaluation_outcomes(bench, evaluation)
     decision = decide(
         cells,

@@ -14,7 +14,7 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
-from bench_pipeline.reports.escaping import one_line
+from bench_pipeline.reports.escaping import one_line, plain_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,6 +73,11 @@ def _json_value(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def notice(text: str) -> None:
+    """Say something beside the data: on stderr, so that output stays data."""
+    click.echo(f"bench: {plain_text(text)}", err=True)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

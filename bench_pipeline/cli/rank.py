@@ -9,6 +9,7 @@ from bench_pipeline.cli.output import (
     emit_json,
     emit_rows,
     format_options,
+    notice,
     project_option,
     project_root,
     wants_plain,
@@ -59,6 +60,7 @@ def rank(
     from bench_pipeline.statistics.ranking import SEED
 
     bench = Bench(project_root(project_dir))
+    bench.on_notice = notice
     cells, verdicts = evaluation_outcomes(bench, evaluation)
     coverage = bench.project.config.ranking.min_coverage
     rankings = rank_evaluations(cells, verdicts, min_coverage=coverage, seed=SEED if seed is None else seed)

@@ -12,6 +12,7 @@ from bench_pipeline.cli.output import (
     emit_rows,
     format_options,
     is_terminal,
+    notice,
     project_option,
     project_root,
     show,
@@ -107,7 +108,7 @@ def run(
     from bench_pipeline.cli.stopping import stop_on_interrupt
 
     bench.interrupts = stop_on_interrupt
-    bench.on_notice = lambda text: click.echo(f"bench: {plain_text(text)}", err=True)
+    bench.on_notice = notice
     with progress(bench, request.to_measure):
         run_id = run_evaluations(bench, request.partitions, options)
     document = summary(bench, request, run_id)

@@ -65,6 +65,18 @@ def collect_verdicts(store: "Store", prices: "PriceTable", cells: pa.Table) -> p
     return pa.table([columns[field.name].cast(field.type) for field in schema], schema=schema)
 
 
+def repriced(store: "Store", prices: "PriceTable", verdicts: pa.Table) -> pa.Table:
+    """A verdicts table at today's prices, whenever it was written.
+
+    Rows of which the store has no tries keep their cost.
+    """
+    keys = binary_keys(verdicts["identity"].combine_chunks())
+    costs = summed_by_identity(priced(store.verdicts.priced_rows(pc.unique(keys)), prices))
+    found = pc.index_in(keys, value_set=costs["identity"].combine_chunks())
+    now = pc.if_else(pc.is_valid(found), costs["cost_usd"].take(found), verdicts["cost_usd"])
+    return verdicts.set_column(verdicts.schema.get_field_index("cost_usd"), "cost_usd", now)
+
+
 def _aligned(costs: pa.Table, keys: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The costs (identity, cost_usd) in the order of ``keys``; null where a key has none."""
     found = pc.index_in(keys, value_set=costs["identity"].combine_chunks())

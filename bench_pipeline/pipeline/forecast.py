@@ -6,10 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench_pipeline.identity import digest_bytes
+from bench_pipeline.pipeline.collecting import repriced
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_pipeline.registry import PriceTable
     from bench_pipeline.store import Store
 
 COUNTED = ("reuse", "reverify", "run", "exhausted")
@@ -21,7 +23,7 @@ def plan_digest(actions: pa.Table) -> str:
     return digest_bytes("\n".join(sorted(" ".join(row) for row in rows)).encode())
 
 
-def forecast(store: "Store", name: str | None, actions: pa.Table) -> dict[str, object]:
+def forecast(store: "Store", prices: "PriceTable", name: str | None, actions: pa.Table) -> dict[str, object]:
     """The dry run of ``actions`` (cells with what is to be done with each) as a JSON-able document.
 
     Costs are USD for the cells that would run, from earlier cells of the same setup: the lowest, the median and
@@ -31,7 +33,7 @@ def forecast(store: "Store", name: str | None, actions: pa.Table) -> dict[str, o
     rows = actions.select(
         ["setup", "setup_digest", "action", "action_reason", "reusable", "not_reusable_reason"]
     ).to_pandas()
-    history = _history(store)
+    history = _history(store, prices)
     setups = [
         _setup_forecast(str(label), group, history[history["setup_digest"] == digest])
         for (label, digest), group in rows.groupby(["setup", "setup_digest"], sort=False)
@@ -46,19 +48,19 @@ def forecast(store: "Store", name: str | None, actions: pa.Table) -> dict[str, o
     }
 
 
-def known_costs(store: "Store") -> dict[str, float]:
-    """The highest known cost of a cell, in USD, per setup digest."""
-    highest = _history(store).dropna(subset=["cost_usd"]).groupby("setup_digest")["cost_usd"].max()
+def known_costs(store: "Store", prices: "PriceTable") -> dict[str, float]:
+    """The highest known cost of a cell, in USD at today's prices, per setup digest."""
+    highest = _history(store, prices).dropna(subset=["cost_usd"]).groupby("setup_digest")["cost_usd"].max()
     return {str(digest): float(cost) for digest, cost in highest.items()}
 
 
-def _history(store: "Store") -> "pd.DataFrame":
+def _history(store: "Store", prices: "PriceTable") -> "pd.DataFrame":
     """Cost and time of every cell that was ever tried and is still in the verdicts table."""
     verdicts = store.tables.read(
-        "verdicts", columns=["setup_digest", "outcome_class", "cost_usd", "duration_s"]
+        "verdicts", columns=["identity", "setup_digest", "outcome_class", "cost_usd", "duration_s"]
     )
     tried = verdicts.filter(pc.not_equal(verdicts["outcome_class"], "not_attempted"))
-    frame: pd.DataFrame = tried.to_pandas()
+    frame: pd.DataFrame = repriced(store, prices, tried).to_pandas()
     return frame
 
 

@@ -53,8 +53,8 @@ def summed_by_identity(rows: pa.Table) -> pa.Table:
     ``rows`` are priced rows. Tries before the verdict that preceded the newest one belong to that earlier
     measurement. Without a verdict it is the cost of all tries. Null when any part is unknown.
     """
-    ordered = rows.select(["identity", "outcome_class", "measured_at", "cost_usd"]).sort_by(
-        [("identity", "ascending"), ("measured_at", "ascending")]
+    ordered = rows.select(["identity", "outcome_class", "sequence", "cost_usd"]).sort_by(
+        [("identity", "ascending"), ("sequence", "ascending")]
     )
     sums: dict[bytes, float | None] = {}
     tries: list[float | None] = []

@@ -169,7 +169,7 @@ def dry_run_document(bench: "Bench", request: RunRequest) -> dict[str, object]:
     """What the request would do and cost, and what difference it could show."""
     from bench_pipeline.pipeline.comparing import detectable_by_evaluation
 
-    document = forecast(bench.store, request.evaluation, request.actions)
+    document = forecast(bench.store, bench.prices, request.evaluation, request.actions)
     document["detectable"] = [
         {"evaluation": name, **asdict(found)}
         for name, found in detectable_by_evaluation(request.actions).items()

@@ -103,7 +103,7 @@ def budget_of(bench: "Bench", options: "RunOptions") -> Budget:
     return Budget(
         max_cost_usd=max_cost,
         max_cells=options.max_cells if options.max_cells is not None else spending.max_cells,
-        expected_usd=known_costs(bench.store) if max_cost is not None else {},
+        expected_usd=known_costs(bench.store, bench.prices) if max_cost is not None else {},
         assume_cost_usd=spending.assume_cost_usd,
     )
 

@@ -30,18 +30,13 @@ class Candidates:
         self.log.append(rows)
 
     def newest(self, run_keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
-        """The candidate last measured of each run key that has any, in the order of ``run_keys``."""
+        """The candidate last stored of each run key that has any, in the order of ``run_keys``."""
         names = [*CANDIDATE_PARTS.schema.names] if columns is None else list(columns)
-        rows = self.log.find(run_keys, [*names, "measured_at"])
-        rows = rows.sort_by(
-            [("position", "ascending"), ("measured_at", "ascending"), ("sequence", "ascending")]
-        )
+        rows = self.log.find(run_keys, names).sort_by([("position", "ascending"), ("sequence", "ascending")])
         last = np.flatnonzero(np.diff(np.asarray(rows["position"]), append=-1))
         return rows.take(pa.array(last, pa.int64())).select(names)
 
     def history(self, run_key: str | bytes) -> pa.Table:
         """Every stored row of one run key, oldest first."""
         rows = self.log.find([as_key(run_key)], CANDIDATE_PARTS.schema.names)
-        return rows.sort_by([("measured_at", "ascending"), ("sequence", "ascending")]).drop_columns(
-            ["position"]
-        )
+        return rows.sort_by([("sequence", "ascending")]).drop_columns(["position"])

@@ -108,7 +108,7 @@ class PartLog:
         )
         if rows.num_rows == 0:
             return
-        self._put(rows, merged=False)
+        self._put(self._numbered(rows), merged=False)
         with self._appending:
             self._appends += 1
             due = self._appends % _FAN_IN == 1
@@ -247,11 +247,23 @@ class PartLog:
     def _with_own_columns(self, rows: pa.Table) -> pa.Table:
         if "sequence" in rows.schema.names:
             rows = rows.drop_columns(["sequence"])
-        rows = rows.append_column("sequence", pa.array(_clock.take(rows.num_rows), pa.int64()))
+        rows = rows.append_column("sequence", pa.array(np.zeros(rows.num_rows, np.int64)))
         for field in self.layout.schema:
             if field.nullable and field.name not in rows.schema.names:
                 rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
         return rows
+
+    def _numbered(self, rows: pa.Table) -> pa.Table:
+        """``rows`` with sequence numbers above those of every stored row of their keys.
+
+        The clock alone does not order them: it may have been set back since the others were stored.
+        """
+        stored = None
+        # What was paid for is stored, also when the others cannot be read at the moment.
+        with suppress(StoreError):
+            stored = pc.max(self.find(rows[self.key], ())["sequence"]).as_py()
+        numbers = pa.array(_clock.take(rows.num_rows, above=stored or 0), pa.int64())
+        return rows.set_column(rows.schema.get_field_index("sequence"), "sequence", numbers)
 
     def _merge_sizes(self) -> None:
         found = self.parts()
@@ -293,16 +305,16 @@ class _Remembered:
 
 
 class _Clock:
-    """Sequence numbers: nanoseconds since 1970, never the same twice in a process."""
+    """Sequence numbers: nanoseconds since 1970, or above the highest one seen where the clock is behind it."""
 
     def __init__(self, now: Callable[[], int] = time.time_ns) -> None:
         self._now = now
         self._last = 0
         self._lock = threading.Lock()
 
-    def take(self, count: int) -> range:
+    def take(self, count: int, *, above: int = 0) -> range:
         with self._lock:
-            first = max(self._now(), self._last + 1)
+            first = max(self._now(), self._last + 1, above + 1)
             self._last = first + count - 1
         return range(first, first + count)
 

@@ -86,8 +86,9 @@ def _schema(columns: Mapping[str, pa.DataType], required: set[str]) -> pa.Schema
     return pa.schema([pa.field(name, kind, nullable=name not in required) for name, kind in columns.items()])
 
 
-# ``sequence`` is the store's own: nanoseconds at the append, rising within a process. With the key it names
-# one row for ever, so a row that stands in two parts after a crash is counted once.
+# ``sequence`` is the store's own and the only order of a key's rows: nanoseconds at the append, and above those of
+# every row that the key had then, so that a clock that is set back reorders nothing. With the key it names one row
+# for ever, so a row that stands in two parts after a crash is counted once.
 VERDICT_PARTS = Layout(
     "verdict-part",
     1,

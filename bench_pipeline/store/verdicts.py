@@ -3,8 +3,8 @@
 What belongs here: choosing among an identity's rows. What does not: prices, plans, and how parts are stored
 (``parts``).
 
-A verdict always comes before an execution failure, however new; among verdicts the last measured counts, then
-the last stored. History is kept.
+A verdict always comes before an execution failure, however new; among verdicts the last stored counts, whatever
+the clock said when they were measured. History is kept.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ PRICED_COLUMNS: Final = (
     "cost_reported_usd",
     "cost_is_real",
     "step_usage",
-    "measured_at",
+    "sequence",
 )
-_DECIDING: Final = ("outcome_class", "measured_at", "sequence")
+_DECIDING: Final = ("outcome_class", "sequence")
 
 Keys: TypeAlias = "Sequence[bytes] | pa.Array | pa.ChunkedArray"
 
@@ -111,18 +111,17 @@ def _check_classes(rows: pa.Table) -> None:
 
 
 def _oldest_first(rows: pa.Table) -> pa.Table:
-    return rows.sort_by([("position", "ascending"), ("measured_at", "ascending"), ("sequence", "ascending")])
+    return rows.sort_by([("position", "ascending"), ("sequence", "ascending")])
 
 
 def _choose(rows: pa.Table) -> tuple[pa.Array, dict[str, np.ndarray]]:
     """Which row of each position counts, by position, and its counts."""
     position = np.asarray(rows["position"])
     verdict = np.asarray(pc.equal(rows["outcome_class"], VERDICT))
-    measured = np.asarray(rows["measured_at"].cast(pa.int64()))
     sequence = np.asarray(rows["sequence"])
     order = np.argsort(position, kind="stable")
     if np.any(np.diff(position[order]) == 0):
-        order = np.lexsort((sequence, measured, verdict, position))
+        order = np.lexsort((sequence, verdict, position))
     starts = np.flatnonzero(np.diff(position[order], prepend=-1))
     ends = np.append(starts[1:], len(order))
     chosen = order[ends - 1] if len(order) else order
@@ -131,10 +130,7 @@ def _choose(rows: pa.Table) -> tuple[pa.Array, dict[str, np.ndarray]]:
     # Compare each row with the row that counts of its position: a later failure, or any where no verdict
     # counts.
     counting = np.repeat(chosen, sizes)
-    later = (measured[order] > measured[counting]) | (
-        (measured[order] == measured[counting]) & (sequence[order] > sequence[counting])
-    )
-    since = ~verdict[order] & (later | ~verdict[counting])
+    since = ~verdict[order] & ((sequence[order] > sequence[counting]) | ~verdict[counting])
     failures = np.add.reduceat(since.astype(np.int64), starts) if len(order) else sizes
     counts = {"tries": sizes, "verdict_count": verdicts, "failures_since_verdict": failures}
     return pa.array(chosen, pa.int64()), counts

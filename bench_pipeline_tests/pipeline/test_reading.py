@@ -14,6 +14,7 @@ from bench_pipeline.pipeline.reading import (
     write_rankings,
 )
 from bench_pipeline.tables import table_schema
+from bench_pipeline_tests.outcomes import sha
 
 HEAD = "apiVersion: bench.ber.run/v1alpha1\n"
 SETUPS = {"a": [True, True, True], "b": [True, False, False]}
@@ -33,7 +34,7 @@ def bench(tmp_path: Path) -> Bench:
 def fill(bench: Bench) -> None:
     keys = [
         {
-            "identity": f"{setup}{place}",
+            "identity": sha(f"{setup}{place}"),
             "run_key": "r",
             "verify_key": "v",
             "evaluation": "nightly",
@@ -96,10 +97,16 @@ def test_one_evaluation_is_read_alone_and_an_unplanned_one_is_empty(bench: Bench
         evaluation_outcomes(bench, "nightli")
 
 
-def test_a_removed_evaluation_is_still_read_while_its_cells_are_there(bench: Bench) -> None:
+def test_an_evaluation_that_was_deleted_is_an_error_and_is_left_out_of_all(bench: Bench) -> None:
     fill(bench)
     (bench.project.root / "evaluations" / "nightly.yaml").unlink()
-    assert evaluation_outcomes(bench, "nightly")[0].num_rows == 6
+    with pytest.raises(NotFoundError, match=r"evaluations/nightly\.yaml is not in the project any more"):
+        evaluation_outcomes(bench, "nightly")
+    said: list[str] = []
+    bench.on_notice = said.append
+    assert [table.num_rows for table in evaluation_outcomes(bench, None)] == [0, 0]
+    (sentence,) = said
+    assert sentence.startswith("nightly is left out: evaluations/nightly.yaml is not in the project any more")
 
 
 def test_tasks_of_the_projects_remote_share_its_repository() -> None:

@@ -1,5 +1,6 @@
 """Which row of an identity counts, whatever came in between and however rows are spread over parts."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from bench_pipeline.errors import StoreError
 from bench_pipeline.store import Store
+from bench_pipeline.store import parts as part_files
 from bench_pipeline.store.schemas import VERDICT_PARTS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,13 +75,37 @@ def test_an_old_failure_never_shadows_a_newer_success(store: Store) -> None:
     assert (found["outcome"], found["tries"], found["failures_since_verdict"]) == ("passed", 2, 0)
 
 
-def test_the_newest_verdict_counts_also_when_it_was_stored_first(store: Store) -> None:
-    append(store, row(minutes=9, passed=False))
+def test_the_last_stored_verdict_counts_also_when_the_clock_was_set_back_before_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(store, row(minutes=9, passed=False), row(minutes=9, passed=None))
+    # Another process, an hour earlier by its clock.
+    clock = part_files._Clock(lambda: time.time_ns() - 3600 * 10**9)
+    monkeypatch.setattr(part_files, "_clock", clock)
     append(store, row(minutes=1, passed=True))
-    assert only(store.verdicts.newest([key(1)]))["outcome"] == "failed"
+    found = only(store.verdicts.newest([key(1)]))
+    assert (found["outcome"], found["tries"], found["failures_since_verdict"]) == ("passed", 3, 0)
+    with store.lock(store.verdicts.log.lock_name):
+        store.verdicts.log.compact()
+    assert store.verdicts.history(key(1))["outcome"].to_pylist() == ["failed", "timeout", "passed"]
+    assert only(store.verdicts.newest([key(1)]))["outcome"] == "passed"
 
 
-def test_of_verdicts_measured_at_one_moment_the_last_stored_counts_also_after_compaction(
+def test_a_verdict_is_stored_also_when_those_before_it_cannot_be_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(store, row(passed=False))
+    with monkeypatch.context() as broken:
+        broken.setattr(store.verdicts.log, "find", _unreadable)
+        append(store, row(passed=True))
+    assert only(store.verdicts.newest([key(1)]))["outcome"] == "passed"
+
+
+def _unreadable(*_: object) -> pa.Table:
+    raise StoreError("reading verdicts", "Input/output error")
+
+
+def test_of_many_verdicts_the_last_stored_counts_also_after_compaction(
     store: Store,
 ) -> None:
     for number in range(40):
@@ -113,8 +139,8 @@ def test_columns_can_be_narrowed_and_a_misspelt_one_is_an_error(store: Store) ->
 
 
 def test_history_keeps_every_try_oldest_first(store: Store) -> None:
-    append(store, row(minutes=3, passed=True), row(identity=2))
-    append(store, row(minutes=1, passed=None))
+    append(store, row(minutes=3, passed=None), row(identity=2))
+    append(store, row(minutes=1, passed=True))
     assert store.verdicts.history(key(1).hex())["outcome"].to_pylist() == ["timeout", "passed"]
     assert store.verdicts.history(key(1)).schema.names == VERDICT_PARTS.schema.names
 
@@ -125,14 +151,16 @@ def test_an_identity_that_is_no_digest_is_refused(store: Store, identity: str | 
         store.verdicts.history(identity)
 
 
-def test_what_it_takes_to_price_failed_tries_comes_back_by_identity_then_by_time(store: Store) -> None:
+def test_what_it_takes_to_price_failed_tries_comes_back_by_identity_then_as_it_was_stored(
+    store: Store,
+) -> None:
     append(store, row(2, minutes=4, tokens_input=40), row(1, minutes=2, passed=None, tokens_input=20))
     append(store, row(1, minutes=1, passed=None, tokens_input=10, cost_reported_usd=0.5, cost_is_real=False))
     append(store, row(1, minutes=3, tokens_input=30, tool_ran=False))
     priced = store.verdicts.priced_rows([key(2), key(1)])
-    assert priced["tokens_input"].to_pylist() == [40, 10, 20, 30]
+    assert priced["tokens_input"].to_pylist() == [40, 20, 10, 30]
     assert priced["tool_ran"].to_pylist() == [True, True, True, False]
-    assert priced["cost_reported_usd"].to_pylist() == [None, 0.5, None, None]
+    assert priced["cost_reported_usd"].to_pylist() == [None, None, 0.5, None]
 
 
 @pytest.mark.parametrize(
@@ -174,12 +202,12 @@ def naive(rows: list[dict[str, Any]]) -> dict[bytes, tuple[str, int, int, int]]:
     """Identity -> run that counts, tries, verdicts, failures since: by the rules, one row at a time."""
     answer = {}
     for identity in {row["identity"] for row in rows}:
-        mine = [(row["measured_at"], at, row) for at, row in enumerate(rows) if row["identity"] == identity]
-        verdicts = [entry for entry in mine if entry[2]["outcome_class"] == "verdict"]
-        failures = [entry for entry in mine if entry[2]["outcome_class"] != "verdict"]
-        best = max(verdicts or failures, key=lambda entry: entry[:2])
-        since = [entry for entry in failures if not verdicts or entry[:2] > best[:2]]
-        answer[identity] = (best[2]["run_id"], len(mine), len(verdicts), len(since))
+        mine = [(at, row) for at, row in enumerate(rows) if row["identity"] == identity]
+        verdicts = [entry for entry in mine if entry[1]["outcome_class"] == "verdict"]
+        failures = [entry for entry in mine if entry[1]["outcome_class"] != "verdict"]
+        best = (verdicts or failures)[-1]
+        since = [entry for entry in failures if not verdicts or entry[0] > best[0]]
+        answer[identity] = (best[1]["run_id"], len(mine), len(verdicts), len(since))
     return answer
 
 
