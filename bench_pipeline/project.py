@@ -38,6 +38,8 @@ CONFIG_NAME = "config.yaml"
 KIND = "Project"
 # A project may also live inside a repository that is not its own.
 NESTED = Path(".ber") / "bench"
+# Dagster documents a ceiling of 100,000 partitions for an asset, and every tier and attempt is one.
+MAX_ATTEMPTS = 100_000 // 4
 
 T = TypeVar("T", bound=StrictModel)
 
@@ -80,7 +82,9 @@ class Defaults(StrictModel):
 
     attempts: Count = Field(1, description="How often each setup does each task.")
     max_attempts: Count = Field(
-        10, description="The size of the attempt axis; an evaluation that asks for more is refused."
+        10,
+        description="The size of the attempt axis, at most 25000; an evaluation that asks for more is refused.",
+        json_schema_extra={"maximum": MAX_ATTEMPTS},
     )
     concurrency: Count = Field(2, description="Cells that run at one time.")
     cell_timeout: Duration = Field(
@@ -375,6 +379,9 @@ def _over(lower: T, upper: T) -> T:
 def _contradictions(config: ProjectConfig) -> Iterator[tuple[tuple[str, str], str]]:
     """Fields that are fine alone and wrong together."""
     defaults, judge = config.defaults, config.judge
+    if defaults.max_attempts > MAX_ATTEMPTS:
+        why = "every tier and attempt is a partition, and Dagster takes 100,000 of these"
+        yield ("defaults", "max_attempts"), f"is {defaults.max_attempts}, more than {MAX_ATTEMPTS}: {why}"
     if defaults.attempts > defaults.max_attempts:
         most = f"defaults.max_attempts, {defaults.max_attempts}"
         yield ("defaults", "attempts"), f"is {defaults.attempts}, more than {most}; raise that too"

@@ -286,7 +286,9 @@ class _Run:
                 if costs:
                     break
                 return Deed(item, "skipped", "not_attempted", f"{reservation.stopped_by} reached")
-            row = self._try_once(item, job, kit)
+            # Reserving may have waited, and been overtaken by a stop.
+            stopped = not costs and self.bench.stop.starting.is_set()
+            row = None if stopped else self._try_once(item, job, kit)
             if row is None:  # interrupted
                 self.budget.give_back(reservation)
                 if costs:
@@ -341,7 +343,11 @@ class _Run:
 
 
 def _items(actions: pa.Table) -> list[Item]:
-    """The distinct identities, first attempts of everything first, so that a cap leaves balanced data."""
+    """The distinct identities in the order in which they are measured: a task over all setups, then the next.
+
+    First attempts of all tasks come first. A run that a cap or a person ends leaves setups with the same tasks,
+    but for the last one.
+    """
     columns = [
         "identity",
         "run_key",
@@ -356,7 +362,8 @@ def _items(actions: pa.Table) -> list[Item]:
     seen: dict[str, Item] = {}
     for row in zip(*(actions[name].to_pylist() for name in columns), strict=True):
         seen.setdefault(row[0], Item(*row))
-    return sorted(seen.values(), key=lambda item: item.attempt)
+    place = {task: number for number, task in enumerate(dict.fromkeys(i.task_id for i in seen.values()))}
+    return sorted(seen.values(), key=lambda item: (item.attempt, place[item.task_id]))
 
 
 def _left_alone(item: Item) -> Deed:

@@ -1,7 +1,8 @@
 """The spending caps of one run: a cell is started only when its expected cost still fits.
 
 Reserving comes before starting, so cells running side by side never overshoot a cap by what they could not
-know of each other.
+know of each other. The first cell that the cost cap stops is the last that asked: cheaper setups do not run on
+alone over tasks that the others will not have.
 """
 
 import threading
@@ -42,7 +43,10 @@ class Budget:
         self._assumed = assume_cost_usd
         self._held = 0.0
         self._started = 0
-        self._lock = threading.Lock()
+        self._running = 0
+        self._spent = False
+        self._in_turn = threading.Lock()
+        self._changed = threading.Condition()
 
     def price(self, setup_digest: str) -> float | None:
         """The amount that a cell of this setup reserves; None when nothing is known or declared."""
@@ -62,16 +66,23 @@ class Budget:
             )
 
     def reserve(self, setup_digest: str, *, again: bool = False) -> "Reservation":
-        """Hold a cell's expected cost, or say which cap stopped it; ``again``: the cell has its place already."""
-        with self._lock:
+        """Hold a cell's expected cost, or say which cap stopped it; ``again``: the cell has its place already.
+
+        Waits while the cost does not fit and a running cell may still turn out to be cheaper than what it holds.
+        """
+        with self._in_turn, self._changed:
             if not again and self._max_cells is not None and self._started >= self._max_cells:
                 return Reservation(setup_digest, 0.0, "max_cells")
-            price = self.price(setup_digest)
-            if self._max_cost is not None and not self._fits(price):
+            if self._max_cost is not None:
+                self._changed.wait_for(lambda: self._fits(self.price(setup_digest)) or not self._running)
+                self._spent = self._spent or not self._fits(self.price(setup_digest))
+            if self._spent:
                 return Reservation(setup_digest, 0.0, "max_cost_usd")
-            self._held += price or 0.0
+            amount = self.price(setup_digest) or 0.0
+            self._held += amount
             self._started += not again
-            return Reservation(setup_digest, price or 0.0, again=again)
+            self._running += 1
+            return Reservation(setup_digest, amount, again=again)
 
     def _fits(self, price: float | None) -> bool:
         """Whether a cell of this price may still start; one of unknown price never does."""
@@ -80,18 +91,23 @@ class Budget:
 
     def settle(self, reservation: "Reservation", cost_usd: float | None) -> None:
         """Replace what was held by what the cell really cost; an unknown cost keeps it held."""
-        if cost_usd is None:
-            return
-        with self._lock:
-            self._held += cost_usd - reservation.amount_usd
-            known = self._expected.get(reservation.setup_digest)
-            self._expected[reservation.setup_digest] = cost_usd if known is None else max(known, cost_usd)
+        with self._changed:
+            if cost_usd is not None:
+                self._held += cost_usd - reservation.amount_usd
+                known = self._expected.get(reservation.setup_digest, cost_usd)
+                self._expected[reservation.setup_digest] = max(known, cost_usd)
+            self._end_one()
 
     def give_back(self, reservation: "Reservation") -> None:
         """Undo the reservation of a cell that did not run its tool."""
-        with self._lock:
+        with self._changed:
             self._held -= reservation.amount_usd
             self._started -= not reservation.again
+            self._end_one()
+
+    def _end_one(self) -> None:
+        self._running -= 1
+        self._changed.notify_all()
 
 
 def budget_of(bench: "Bench", options: "RunOptions") -> Budget:

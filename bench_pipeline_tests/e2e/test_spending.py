@@ -1,5 +1,6 @@
 """Caps hold before money is spent: a cell that could break one is not started."""
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -34,6 +35,16 @@ def test_no_more_cells_than_allowed_run_and_first_attempts_come_first(project: P
     assert done.summary["not_measured"] == 2
     assert project.measure("one", max_cells=0).actions == {"reused": 4, "skipped": 2}
     assert project.measure("one", max_cells=2).outcomes == {"passed": 6}
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_capped_run_leaves_every_setup_with_the_same_tasks(make: Make, concurrency: int) -> None:
+    project = make("alpha", "beta", "gamma")
+    project.acts("one", "fix", "wrong", "nothing", attempts=2)
+    project.measure("one", max_cells=6, concurrency=concurrency)
+    done = project.measure("one", max_cells=0).rows
+    measured = Counter((row["attempt"], row["task_id"]) for row in done if row["outcome"] != "not_attempted")
+    assert measured == {(1, "alpha"): 3, (1, "beta"): 3}
 
 
 def test_a_retried_cell_is_one_cell(project: Project) -> None:

@@ -19,7 +19,9 @@ def test_a_cost_cap_without_any_known_cost_is_refused_and_names_the_setup() -> N
 def test_a_declared_cost_stands_in_for_an_unknown_one() -> None:
     budget = Budget(max_cost_usd=1.0, assume_cost_usd=0.4)
     budget.check({"new": "other/model"})
-    assert [budget.reserve("new").stopped_by for _ in range(3)] == [None, None, "max_cost_usd"]
+    for _ in range(2):
+        budget.settle(budget.reserve("new"), None)
+    assert budget.reserve("new").stopped_by == "max_cost_usd"
 
 
 def test_the_real_cost_replaces_the_reservation_and_raises_the_next_one() -> None:
@@ -39,6 +41,22 @@ def test_a_cell_that_did_not_run_gives_its_place_back() -> None:
     budget = Budget(max_cells=1)
     budget.give_back(budget.reserve("s"))
     assert budget.reserve("s").stopped_by is None
+
+
+def test_a_cell_that_does_not_fit_waits_for_what_the_running_ones_really_cost() -> None:
+    budget = Budget(max_cost_usd=1.0, assume_cost_usd=0.8)
+    running = budget.reserve("s")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(budget.reserve, "s")
+        budget.settle(running, 0.1)
+        assert waiting.result().amount_usd == 0.1
+
+
+def test_after_the_first_cell_that_the_cap_stops_no_cheaper_setup_runs_on_alone() -> None:
+    budget = Budget(max_cost_usd=1.0, expected_usd={"dear": 0.8, "cheap": 0.1})
+    budget.settle(budget.reserve("dear"), 0.8)
+    assert budget.reserve("dear").stopped_by == "max_cost_usd"
+    assert budget.reserve("cheap").stopped_by == "max_cost_usd"
 
 
 @given(

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench_pipeline.errors import DocumentError, Problem
-from bench_pipeline.project import ProjectConfig, load_project, user_dir
+from bench_pipeline.project import MAX_ATTEMPTS, ProjectConfig, load_project, user_dir
+from bench_pipeline.tasks import TIERS
 
 HEAD = "apiVersion: bench.ber.run/v1alpha1\nkind: Project\n"
 
@@ -166,6 +167,14 @@ def test_a_contradiction_is_told_where_the_field_is_written(tmp_path: Path, conf
     (problem,) = problems(tmp_path, "defaults: {max_attempts: 4}\n")
     assert (problem.file, problem.line, problem.field) == (str(lower), 4, "defaults.attempts")
     assert "defaults.max_attempts" in problem.message
+
+
+def test_the_attempt_axis_has_no_more_partitions_than_dagster_takes(tmp_path: Path) -> None:
+    assert MAX_ATTEMPTS * len(TIERS) == 100_000
+    (problem,) = problems(tmp_path, "defaults:\n  max_attempts: 25001\n")
+    assert (problem.file, problem.line) == (str(tmp_path / "config.yaml"), 4)
+    assert problem.field == "defaults.max_attempts"
+    assert problem.message.startswith("is 25001, more than 25000: every tier and attempt is a partition")
 
 
 def test_a_relative_xdg_config_home_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
