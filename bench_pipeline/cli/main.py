@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("run", "run", "Run an evaluation, or the whole project."),
     "evaluation": ("evaluation", "evaluation", "Create, validate and list evaluations."),
     "task": ("task", "task", "Create, scan, validate, list and show tasks."),
+    "golden": ("golden", "golden", "Check golden tasks, score what was measured, show runs and failures."),
     "tool": ("tool", "tool", "List and show tools."),
     "cell": ("cell", "cell", "Show a cell, or explain its identity."),
     "rank": ("rank", "rank", "Rank the setups of an evaluation."),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench_pipeline.errors import BenchError, CorruptPartError, NotFoundError, StoreError
 from bench_pipeline.evaluations import StepSetup
-from bench_pipeline.execution.guard import violations
+from bench_pipeline.execution.guard import protected, violations
 from bench_pipeline.execution.invocation import precondition_problem
 from bench_pipeline.execution.job import CellJob, Kit
 from bench_pipeline.execution.manifest import Exclusions, take_manifest
@@ -25,6 +25,7 @@ from bench_pipeline.execution.overlay import (
     render_patch,
 )
 from bench_pipeline.execution.record import Judged, Produced, StepUse, Usage
+from bench_pipeline.execution.signals import verify_signals
 from bench_pipeline.execution.steps import Steps, timed
 from bench_pipeline.execution.usage import ToolEnd
 from bench_pipeline.execution.verification import Verification, run_setup, verify_candidate
@@ -111,29 +112,50 @@ def _stored_overlay(store: "Store", digest: str) -> Overlay | None:
 
 def judge(job: CellJob, produced: Produced, kit: Kit) -> Judged:
     """Guard and verify a candidate, and name the outcome; without a candidate only the latter."""
-    facts, check = produced.facts, None
+    facts, check = replace(produced.facts, empty_decides=job.task.signals is None), None
     if produced.overlay is not None and not _is_settled(facts):
         try:
-            touched = violations(
-                produced.overlay.touched_paths(),
-                declared=job.task.verify.protected_paths,
-                brought_by_tests=brought_by_tests(job.task),
-                touched_by_reference=touched_by_reference(job.task),
-            )
-            check = verify_candidate(
-                job.task,
-                job.base_tree,
-                produced.overlay,
-                kit=kit,
-                limits=job.verify_limits,
-                setup_limits=job.limits,
-            )
+            touched = _violations(job, produced.overlay)
+            check = _checked(job, produced.overlay, touched, kit)
             facts = replace(facts, violations=touched, check=check)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  see produce
             facts = replace(facts, infrastructure=_told(error))
     return Judged(produced, job.identity, job.verify_key, decide(facts), check)
+
+
+def _violations(job: CellJob, overlay: Overlay) -> tuple[str, ...]:
+    """The protected paths that a candidate touches; a golden task has no reference but what it says it expects."""
+    task, touched = job.task, overlay.touched_paths()
+    if task.signals is None:
+        expected = touched_by_reference(task)
+    else:
+        allowed = task.signals.allowed_paths
+        expected = tuple(path for path in touched if any(protected(path, pattern) for pattern in allowed))
+    return violations(
+        touched,
+        declared=task.verify.protected_paths,
+        brought_by_tests=brought_by_tests(task),
+        touched_by_reference=expected,
+    )
+
+
+def _checked(job: CellJob, overlay: Overlay, touched: Sequence[str], kit: Kit) -> Verification:
+    """By hidden tests, or by the signals of a golden task."""
+    if job.task.signals is None:
+        return verify_candidate(
+            job.task, job.base_tree, overlay, kit=kit, limits=job.verify_limits, setup_limits=job.limits
+        )
+    return verify_signals(
+        job.task.signals,
+        job.base_tree,
+        overlay,
+        before=job.before,
+        violations=touched,
+        kit=kit,
+        limits=job.verify_limits,
+    )
 
 
 def _is_settled(facts: CellFacts) -> bool:

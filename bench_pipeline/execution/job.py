@@ -7,12 +7,16 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench_pipeline.evaluations import Setup
 from bench_pipeline.execution.redaction import Redactor
 from bench_pipeline.execution.sandbox import Limits, Sandbox
 from bench_pipeline.execution.workspace import Workspaces
 from bench_pipeline.tasks import Task
+
+if TYPE_CHECKING:
+    from bench_pipeline.execution.signals import Looked
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class CellJob:
 
     ``base_tree`` is the immutable tree that work starts from; ``tool_files`` the project files that the tools
     name, by tool; ``predictions`` the patch that each replaying step delivers (None: no row for this task).
-    ``reusable`` is false where setup commands could leave something outside the tree.
+    ``reusable`` is false where setup commands could leave something outside the tree. ``before`` is what the
+    signals of a golden task say of the base.
     """
 
     identity: str
@@ -36,6 +41,7 @@ class CellJob:
     reusable: bool = True
     predictions: Mapping[str, bytes | None] = field(default_factory=dict)
     tool_files: Mapping[str, Path] = field(default_factory=dict)
+    before: "Looked | None" = None
 
 
 @dataclass(frozen=True)

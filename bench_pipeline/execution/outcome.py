@@ -35,7 +35,7 @@ class Check(Protocol):
 
     ``problem`` says that the check could not be made: hidden tests that do not apply to the base, a failed
     setup command. ``results`` are None where the task reports none; ``expected`` are the validated test
-    ids.
+    ids; ``unmet`` the signals of a golden task that do not hold.
     """
 
     @property
@@ -54,6 +54,8 @@ class Check(Protocol):
     def results(self) -> TestResults | None: ...  # noqa: D102
     @property
     def expected(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def unmet(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,7 @@ def _check_problem(check: Check) -> str | None:
             ),
             (bool(failed), _listed("tests failed:", failed)),
             (bool(lacking), _listed("tests that did not run and pass:", sorted(lacking))),
+            (bool(check.unmet), _listed("does not hold:", check.unmet)),
         )
     )
 

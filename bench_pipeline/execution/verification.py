@@ -26,7 +26,8 @@ class Verification:
     """What the check of one candidate measured.
 
     ``problem`` is set, and nothing else is known, when the check itself could not be made: hidden tests that
-    do not apply to the base, or a failed setup command. ``missing`` are validated test ids that did not pass.
+    do not apply to the base, or a failed setup command. ``missing`` are validated test ids that did not pass;
+    ``unmet`` the signals of a golden task that do not hold.
     """
 
     problem: str | None = None
@@ -37,6 +38,7 @@ class Verification:
     cancelled: bool = False
     results: TestResults | None = None
     expected: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
     duration_s: float = 0.0
     evidence: dict[str, str] = field(default_factory=dict)
 
@@ -48,8 +50,9 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Exit status 0 and, where results are reported, every expected test passed."""
-        return self.problem is None and self.exit_code == 0 and not self.missing and not self._unreadable
+        """Exit status 0, every signal holds and, where results are reported, every expected test passed."""
+        unmet = self.missing or self.unmet or self._unreadable
+        return self.problem is None and self.exit_code == 0 and not unmet
 
     @property
     def _unreadable(self) -> bool:
@@ -173,7 +176,7 @@ def _clear_report(task: Task, place: Place) -> str | None:
         return None
     path = task.verify.results.path
     target = place.tree / path
-    if not _plain_parents(place.tree, path):
+    if not plain_parents(place.tree, path):
         return path
     if target.is_dir() and not target.is_symlink():
         shutil.rmtree(target)
@@ -182,7 +185,7 @@ def _clear_report(task: Task, place: Place) -> str | None:
     return path
 
 
-def _plain_parents(tree: Path, path: str) -> bool:
+def plain_parents(tree: Path, path: str) -> bool:
     """Whether no folder on the way to ``path`` is a link."""
     current = tree
     for part in Path(path).parts[:-1]:
@@ -195,7 +198,7 @@ def _plain_parents(tree: Path, path: str) -> bool:
 def read_inside(tree: Path, path: str, limit: int) -> bytes | None:
     """At most ``limit`` bytes of a plain file below ``tree``; None when it is absent, a link, or no plain file."""
     target = tree / path
-    if not _plain_parents(tree, path):
+    if not plain_parents(tree, path):
         return None
     try:
         handle = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -91,6 +91,7 @@ class Environment:
             *task.environment.setup,
             *task.verify.setup,
             task.verify.command,
+            *(task.signals.tests if task.signals is not None else ()),
             *task.environment.fingerprint,
         ]
         return {
@@ -102,6 +103,10 @@ class Environment:
             "limits": dict(limits),
             "agent_network": sorted(self._bench.project.config.agent.allow_hosts),
         }
+
+    def digest(self, task: "Task") -> str:
+        """The digest of a task's environment document."""
+        return digest(self.document(task, self._bench.limits_document(task)))
 
     def tool_version(self, definition: "ToolDefinition", wanted: str | None) -> str | None:
         """The version that a setup of this tool runs.
@@ -159,7 +164,7 @@ class Environment:
             return Effect(digest=known)
         effect = self._measure_effect(task, base_tree, pre)
         if effect.digest is not None:
-            _write_json(kept, {"tree": effect.digest})
+            write_json(kept, {"tree": effect.digest})
         return effect
 
     def _measure_effect(self, task: "Task", base_tree: Path, pre: tuple[str, ...]) -> Effect:
@@ -209,7 +214,8 @@ def _kept_tree(path: Path) -> str | None:
     return tree if isinstance(tree, str) and re.fullmatch(r"[0-9a-f]{64}", tree) else None
 
 
-def _write_json(path: Path, document: object) -> None:
+def write_json(path: Path, document: object) -> None:
+    """Keep a measured fact as a file that is there whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
         json.dump(document, file)

@@ -139,6 +139,7 @@ def job_of(bench: "Bench", plan: "Plan", cell: PlannedCell) -> "CellJob":
         verify_limits=bench.limits(task.task, wall_s=task.task.verify.timeout_s),
         predictions={step: rows.get(task.task.id) for step, rows in setup.predictions.items()},
         tool_files=setup.tool_files,
+        before=task.start,
     )
 
 

@@ -5,8 +5,9 @@ Nothing is executed here but probes of the environment and, once per input, setu
 of a key.
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,17 @@ from bench_pipeline.tables import table_schema
 
 if TYPE_CHECKING:
     from bench_pipeline.evaluations import Setup
+    from bench_pipeline.execution.signals import Looked
     from bench_pipeline.pipeline.bench import Bench
     from bench_pipeline.tasks import Task
 
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """A task that cells may run on, with its base tree and the digests of its parts of the keys."""
+    """A task that cells may run on, with its base tree and the digests of its parts of the keys.
+
+    ``start`` is what the signals of a golden task say of the base.
+    """
 
     task: "Task"
     base_tree: Path
@@ -38,6 +43,7 @@ class PlannedTask:
     verify_digest: str
     environment_digest: str
     documents: Mapping[str, Mapping[str, object]]
+    start: "Looked | None" = None
 
 
 @dataclass(frozen=True)
@@ -210,19 +216,60 @@ def _planned_tasks(bench: "Bench") -> tuple[dict[str, PlannedTask], dict[str, st
             planned[task.id] = _planned_task(bench, task)
         except BenchError as error:
             problems.append(Problem(f"tasks/{task.id}/task.yaml", None, "source", str(error)))
-    return planned, left_out, [*problems, *_same_tasks(planned.values())]
+    golden, golden_left_out, golden_problems = _planned_golden(bench)
+    problems += golden_problems
+    problems += _same_tasks(bench.project.root, (*planned.values(), *golden.values()))
+    problems += [
+        Problem(
+            str(golden[name].task.file), None, "id", f"{planned[name].task.file} has the same id; rename one"
+        )
+        for name in golden
+        if name in planned
+    ]
+    return {**golden, **planned}, {**golden_left_out, **left_out}, problems
 
 
-def _same_tasks(tasks: Iterable[PlannedTask]) -> list[Problem]:
+def _planned_golden(bench: "Bench") -> tuple[dict[str, PlannedTask], dict[str, str], list[Problem]]:
+    """The golden tasks with a workspace that start as they declare.
+
+    Packaged ones take part where the project has golden tasks of its own; everywhere else, a new version of this
+    package would add cells to evaluations that have nothing to do with them.
+    """
+    from bench_pipeline.pipeline.starts import start_of, start_problem
+
+    planned: dict[str, PlannedTask] = {}
+    left_out: dict[str, str] = {}
+    problems = list(bench.golden.problems)
+    if all(task.packaged for task in bench.golden.tasks):
+        return planned, left_out, problems
+    for golden in bench.golden.tasks:
+        if golden.workspace is None:
+            continue
+        try:
+            item = _planned_task(bench, golden.as_task())
+            start = start_of(bench, item.task, item.base_tree, item.base_digest, item.environment_digest)
+        except BenchError as error:
+            problems.append(Problem(str(golden.file), None, "workspace", str(error)))
+            continue
+        why = start_problem(golden, start)
+        if why is None:
+            planned[golden.id] = replace(item, start=start)
+        else:
+            left_out[golden.id] = why
+    return planned, left_out, problems
+
+
+def _same_tasks(root: Path, tasks: Iterable[PlannedTask]) -> list[Problem]:
     """Tasks that are equal in all that decides a verdict: their cells would be one cell counted twice."""
-    first: dict[tuple[str, str, str], str] = {}
+    first: dict[tuple[str, str, str], Path] = {}
     problems = []
     for item in tasks:
         key = (item.run_digest, item.verify_digest, item.environment_digest)
-        other = first.setdefault(key, item.task.id)
-        if other != item.task.id:
-            wrong = f"it is the same task as tasks/{other}/task.yaml, in another folder; keep one of them"
-            problems.append(Problem(f"tasks/{item.task.id}/task.yaml", None, "", wrong))
+        file = Path(os.path.relpath(item.task.file, root))
+        other = first.setdefault(key, file)
+        if other != file:
+            wrong = f"it is the same task as {other}, in another file; keep one of them"
+            problems.append(Problem(str(file), None, "", wrong))
     return problems
 
 

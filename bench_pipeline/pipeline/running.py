@@ -104,7 +104,7 @@ def _refuse_unknown(bench: "Bench", plan: Plan, options: RunOptions) -> None:
     from bench_pipeline.documents import nearest
     from bench_pipeline.evaluations import list_evaluations
 
-    ids = [task.id for task in bench.tasks.tasks]
+    ids = [*(task.id for task in bench.tasks.tasks), *bench.golden.by_id]
     for what, wanted, known in (
         ("evaluation", options.selection.evaluations, list_evaluations(bench.project)),
         ("task", options.selection.tasks, ids),
@@ -120,13 +120,23 @@ def _refuse_unknown(bench: "Bench", plan: Plan, options: RunOptions) -> None:
                 )
     for task_id in options.selection.tasks:
         if task_id in plan.left_out:
+            lane = "golden" if task_id in bench.golden.by_id else "task"
             raise NothingToEvaluateError(
-                f"selecting task {task_id}", plan.left_out[task_id], f"run `bench task validate {task_id}`"
+                f"selecting task {task_id}", plan.left_out[task_id], f"run `bench {lane} validate {task_id}`"
             )
+        if task_id in bench.golden.by_id and task_id not in plan.tasks:
+            raise NothingToEvaluateError(f"selecting task {task_id}", *_why_not_planned(bench, task_id))
+
+
+def _why_not_planned(bench: "Bench", task_id: str) -> tuple[str, str]:
+    """Why no cell is made of a golden task that nothing is wrong with."""
+    if bench.golden.get(task_id).workspace is None:
+        return "it has no workspace", "it is scored from telemetry: bench golden run"
+    return "it is a packaged task, and the project has no golden tasks of its own", "copy it into golden/"
 
 
 def _why_empty(bench: "Bench", plan: Plan) -> tuple[str, str]:
-    if not bench.tasks.tasks:
+    if not bench.tasks.tasks and not plan.left_out and not plan.tasks:
         return "the project has no tasks", "make one with `bench task create`"
     if not plan.tasks:
         return "no task is validated", "run `bench task validate`"

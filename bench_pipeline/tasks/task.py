@@ -98,8 +98,8 @@ class Task:
 
     @property
     def file(self) -> Path:
-        """The task's document."""
-        return self.folder / "task.yaml"
+        """The task's document; that of a golden task holds its prompt too."""
+        return self.folder / ("task.yaml" if self.signals is None else self.prompt_path)
 
 
 def task_of(
