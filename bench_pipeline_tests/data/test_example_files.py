@@ -10,7 +10,7 @@ import pytest
 from bench_pipeline.evaluations import list_evaluations, load_evaluation, resolve
 from bench_pipeline.project import Project, find_project
 from bench_pipeline.registry import PriceTable, Registry, ToolDefinition
-from bench_pipeline.tasks import Task, load_tasks, stale
+from bench_pipeline.tasks import Task, load_golden, load_tasks, stale
 from bench_pipeline.tasks.leaks import find_leaks
 from bench_pipeline.tasks.patches import patched_files
 
@@ -18,6 +18,7 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 MODELS = ("careful-large", "quick-small", "overeager", "template-bot")
 TASKS = load_tasks(DATA).tasks
 IDS = [task.id for task in TASKS]
+GOLDEN = [task.id for task in load_golden(DATA).tasks if task.workspace is not None and not task.packaged]
 
 
 @pytest.fixture
@@ -89,9 +90,21 @@ def test_a_base_is_small_plain_and_without_history(task: Task) -> None:
     assert all(re.fullmatch(r"[a-z_A-Z0-9./-]+", path.relative_to(DATA).as_posix()) for path in files)
 
 
+def test_golden_tasks_fill_every_tier_and_two_of_them_run() -> None:
+    found = load_golden(DATA)
+    assert found.problems == ()
+    assert [(task.tier, task.id) for task in found.tasks] == [
+        ("smoke", "receipt-refunds"),
+        ("standard", "catalogue-words"),
+        ("stretch", "orders-migration"),
+        ("adversarial", "leap-years"),
+    ]
+    assert GOLDEN == ["receipt-refunds", "leap-years"]
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_has_a_row_for_every_task(model: str) -> None:
-    assert sorted(predictions(model)) == IDS
+    assert sorted(predictions(model)) == sorted([*IDS, *GOLDEN])
 
 
 @pytest.mark.parametrize("task", TASKS, ids=IDS)

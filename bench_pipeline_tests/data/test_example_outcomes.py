@@ -33,6 +33,9 @@ RECORDED = {
     "ticket-counter-race": (P, F, F, N),
     "timesheet-grouping": (P, P, P, N),
 }
+# Golden tasks: their signals decide, also for an empty change.
+RECORDED_GOLDEN = {"leap-years": (P, F, F, A), "receipt-refunds": (P, P, F, F)}
+AGENTS_GOLDEN = {"leap-years": (F, F, F, F), "receipt-refunds": (P, P, P, P)}
 # care=quick, care=thorough; then the planners rulebook-s and rulebook-l.
 AGENTS = {
     "archive-path-escape": (N, N, N, N),
@@ -105,11 +108,16 @@ def outcome(bench: Bench, kit: Kit, task: Task, setup: Setup) -> str:
 
 def test_the_tables_name_every_task(bench: Bench) -> None:
     assert [task.id for task in bench.tasks.tasks] == IDS == sorted(AGENTS)
+    runs = [task.id for task in bench.golden.tasks if task.workspace is not None and not task.packaged]
+    assert sorted(runs) == sorted(RECORDED_GOLDEN) == sorted(AGENTS_GOLDEN)
+    assert bench.golden.problems == ()
 
 
 def test_the_ranking_is_the_one_that_the_tour_tells() -> None:
-    assert [[row[i] for row in RECORDED.values()].count(P) for i in range(4)] == [9, 7, 5, 2]
-    assert [[row[i] for row in AGENTS.values()].count(P) for i in range(4)] == [3, 8, 4, 8]
+    recorded = [*RECORDED.values(), *RECORDED_GOLDEN.values()]
+    agents = [*AGENTS.values(), *AGENTS_GOLDEN.values()]
+    assert [[row[i] for row in recorded].count(P) for i in range(4)] == [11, 8, 5, 2]
+    assert [[row[i] for row in agents].count(P) for i in range(4)] == [4, 9, 5, 9]
     assert {result for row in RECORDED.values() for result in row} == {P, F, N, G, A}
 
 
@@ -132,15 +140,21 @@ def test_the_reference_passes(bench: Bench, kit: Kit, task_id: str) -> None:
     assert found.results.failed == ()
 
 
-@pytest.mark.parametrize("task_id", IDS)
+def task_of(bench: Bench, task_id: str) -> Task:
+    return bench.tasks.get(task_id) if task_id in IDS else bench.golden.get(task_id).as_task()
+
+
+@pytest.mark.parametrize("task_id", [*IDS, *RECORDED_GOLDEN])
 def test_recorded_patches_come_out_as_listed(bench: Bench, kit: Kit, task_id: str) -> None:
-    task = bench.tasks.get(task_id)
+    task = task_of(bench, task_id)
     setups = {setup.model: setup for setup in setups_of(bench, "models")}
-    assert tuple(outcome(bench, kit, task, setups[model]) for model in MODELS) == RECORDED[task_id]
+    expected = (RECORDED | RECORDED_GOLDEN)[task_id]
+    assert tuple(outcome(bench, kit, task, setups[model]) for model in MODELS) == expected
 
 
-@pytest.mark.parametrize("task_id", IDS)
+@pytest.mark.parametrize("task_id", [*IDS, *AGENTS_GOLDEN])
 def test_the_toy_agent_and_its_workflow_come_out_as_listed(bench: Bench, kit: Kit, task_id: str) -> None:
-    task = bench.tasks.get(task_id)
+    task = task_of(bench, task_id)
     setups = (*setups_of(bench, "care"), *setups_of(bench, "pair"))
-    assert tuple(outcome(bench, kit, task, setup) for setup in setups) == AGENTS[task_id]
+    expected = (AGENTS | AGENTS_GOLDEN)[task_id]
+    assert tuple(outcome(bench, kit, task, setup) for setup in setups) == expected

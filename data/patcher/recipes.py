@@ -581,4 +581,24 @@ from decimal import Decimal
             },
         ],
     },
+    {
+        "name": "take refunds off",
+        "chapter": "short",
+        "file": "receipts.py",
+        "symptom": "amount += int(cents)",
+        "edits": [
+            {
+                "care": "quick",
+                "file": "receipts.py",
+                "find": "        amount += int(cents)",
+                "replace": "        amount += int(cents) if name != \"refund\" else -int(cents)",
+            },
+            {
+                "care": "thorough",
+                "file": "receipts.py",
+                "find": "        amount += int(cents)",
+                "replace": "        amount += int(cents) * (-1 if name.split()[0] == \"refund\" else 1)",
+            },
+        ],
+    },
 ]
