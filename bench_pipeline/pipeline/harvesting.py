@@ -330,6 +330,8 @@ def _paths(patch: bytes) -> list[str] | None:
 
 def _leaks(task: Task) -> list[dict[str, object]] | None:
     try:
-        return [leak_row(leak) for leak in find_leaks(task)]
+        # A commit's tree may have to be fetched first, which is too much for looking at a task.
+        base = task.source.path if isinstance(task.source, DirectorySource) else None
+        return [leak_row(leak) for leak in find_leaks(task, base)]
     except PatchError:
         return None

@@ -18,7 +18,9 @@ from bench_pipeline.tasks import (
     PatchError,
     Task,
     TaskValidation,
+    brought_by_tests,
     stale,
+    touched_by_reference,
     validation_fingerprint,
     write_validation,
 )
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 
 # What a shell says when it cannot start a command: a failure that proves nothing about the base.
 _NO_COMMAND = {
-    126: "verify.command could not be started (exit status 126)",
-    127: "verify.command names a program that is not there (exit status 127)",
+    126: "verify.command could not be started: a program in it may not be executed (exit status 126)",
+    127: "verify.command could not be started: a program in it was not found in the sandbox (exit status 127)",
 }
 _SHOWN_NAMES = 5
 _SHOWN_LINES = 12
@@ -103,17 +105,13 @@ def _validate(bench: "Bench", kit: "Kit", task: Task, *, repeat: int, allow_leak
     started = time.monotonic()
     # Earlier results must not decide: every test that the reference passes is found anew.
     fresh = dataclasses.replace(task, validation=None)
-    try:
-        leaks = find_leaks(fresh)
-    except PatchError as error:
-        return Validated(task.id, (f"the hidden tests or the reference cannot be read: {error.wrong}",))
-    warnings = tuple(f"{task.prompt_path} {leak}" for leak in leaks if allow_leaks or not leak.fatal)
-    fatal = tuple(f"{task.prompt_path} {leak}" for leak in leaks if leak.fatal and not allow_leaks)
-    if fatal:
-        return Validated(task.id, (*fatal, "the prompt gives the fix away: take this out of it"), warnings)
+    warnings: tuple[str, ...] = ()
     try:
         fingerprint = validation_fingerprint(fresh)
         base_tree, _ = bench.base_tree(fresh)
+        faults, warnings = _read(fresh, base_tree, allow_leaks=allow_leaks)
+        if faults:
+            return Validated(task.id, faults, warnings)
         left_out = [
             f"left out of the base tree: {item.path} ({item.why})" for item in bench.bases.left_out(fresh)
         ]
@@ -136,6 +134,35 @@ def _validate(bench: "Bench", kit: "Kit", task: Task, *, repeat: int, allow_leak
         found = dataclasses.replace(found, output=_last_lines(bench, bases, references))
     _record(task, found, fingerprint)
     return found
+
+
+def _read(task: Task, base_tree: Path, *, allow_leaks: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is wrong with a task's files before anything runs, and what a person should look at."""
+    try:
+        leaks = find_leaks(task, base_tree)
+        guarded = _guarded(task)
+    except PatchError as error:
+        return (f"the hidden tests or the reference cannot be read: {error.wrong}",), ()
+    words = {leak: f"{task.prompt_path} {leak}" for leak in leaks}
+    fatal = [words[leak] for leak in leaks if leak.fatal and not allow_leaks]
+    if fatal:
+        fatal.append("the prompt gives the fix away: take this out of it, or see --allow-leaks")
+    if guarded:
+        fatal.append(f"the reference touches protected paths: {_names(guarded)}")
+    return tuple(fatal), tuple(words[leak] for leak in leaks if allow_leaks or not leak.fatal)
+
+
+def _guarded(task: Task) -> tuple[str, ...]:
+    """What the reference touches although a candidate may not: nothing right could ever pass."""
+    from bench_pipeline.execution.guard import violations
+
+    touched = touched_by_reference(task)
+    return violations(
+        touched,
+        declared=task.verify.protected_paths,
+        brought_by_tests=brought_by_tests(task),
+        touched_by_reference=touched,
+    )
 
 
 @dataclass(frozen=True)
@@ -209,7 +236,7 @@ def _base_fault(check: "Verification") -> str | None:
 
 def _reference_fault(check: "Verification") -> str | None:
     """Why this check does not prove that the reference passes."""
-    fault = _ended_badly(check)
+    fault = _ended_badly(check) or _NO_COMMAND.get(check.exit_code or 0)
     failed = _names(check.results.failed) if check.results else ""
     if fault is None and check.exit_code != 0:
         named = f"; failed: {failed}" if failed else ""
@@ -272,6 +299,7 @@ def _record(task: Task, found: Validated, fingerprint: str) -> None:
         reference_passed=found.reference_passed,
         tests=found.tests if not found.reasons else (),
         seconds=found.seconds,
+        reasons=found.reasons,
     )
     write_validation(task.file, validation)
 

@@ -145,6 +145,7 @@ class ValidationDocument(StrictModel):
     )
     base_failed: Bool = Field(description="Whether the base fails the hidden tests, with tests really run.")
     reference_passed: Bool = Field(description="Whether the reference passes them.")
+    reasons: TextList = Field((), description="What was wrong, when something was.")
     tests: TextList = Field((), description="Ids of the tests that ran and passed with the reference.")
     seconds: Seconds = Field(description="How long the check of the reference took.")
 

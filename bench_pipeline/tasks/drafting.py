@@ -17,6 +17,8 @@ from bench_pipeline.tasks.writing import quoted
 
 # A prompt must not be empty, and this one must not pass for finished.
 NO_PROMPT = "(Describe here what has to be done: the commit's message said nothing that could be kept.)\n"
+# Patterns in a sentence.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,23 @@ def task_files(harvest: Harvest, draft: Draft, choices: Choices) -> dict[str, by
     """The files of a task's folder by name."""
     return {
         "task.yaml": _document(harvest, choices).encode("utf-8"),
-        "prompt.md": (draft.prompt or NO_PROMPT).encode("utf-8", "replace"),
+        "prompt.md": f"{draft.prompt or NO_PROMPT}\n{_hands_off(harvest)}".encode("utf-8", "replace"),
         "tests.patch": harvest.split.tests_patch,
         "reference.patch": harvest.split.reference_patch,
     }
+
+
+def _hands_off(harvest: Harvest) -> str:
+    """What a candidate must not touch, as patterns: the hidden tests' own names stay hidden."""
+    names = [
+        f"`{pattern.strip('/')}/`" if pattern.endswith("/") else f"`{pattern}`"
+        for pattern in harvest.test_names
+    ]
+    like = f" (such as {', '.join(names[:_NAMED])})" if names else ""
+    return (
+        f"Do not add, change or remove test files{like} or the configuration of the test runner: the work is checked\n"
+        "with other tests, and a change that touches these files is refused.\n"
+    )
 
 
 def _document(harvest: Harvest, choices: Choices) -> str:
@@ -74,7 +89,8 @@ environment:
 prompt: prompt.md
 verify:
   tests_patch: tests.patch
-  # Paths or globs that a candidate may not touch, besides the files that only the hidden tests bring.
+  # Paths or globs that a candidate may not touch, besides the files that only the hidden tests bring and the
+  # configuration of test runners. Say in the prompt what is protected: touching it is a guard_violation.
   # protected_paths: [tests/]
   # Shell commands that run after the hidden tests are in place.
   setup: []
@@ -107,6 +123,10 @@ def _command(choices: Choices) -> str:
 def _results(choices: Choices) -> str:
     note = "  # A test report makes a task stricter: every validated test has to run and pass.\n"
     if choices.junit is None:
+        if "-m unittest" in choices.command:
+            note += (
+                "  # unittest writes none by itself: the user guide, below Tasks, has a runner that does.\n"
+            )
         return f"{note}  # results: {{format: junit, path: report.xml}}"
     return f"{note}  results: {{format: junit, path: {quoted(choices.junit)}}}"
 

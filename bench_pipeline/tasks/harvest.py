@@ -54,11 +54,12 @@ class Scanned:
 
 @dataclass(frozen=True)
 class Harvest:
-    """A commit that makes a task: its base, and its change by kind."""
+    """A commit that makes a task: its base, its change by kind, and patterns that its tests' names have."""
 
     commit: Commit
     base: str
     split: Split
+    test_names: tuple[str, ...] = ()
 
 
 def read_commits(repository: Repository, ids: Iterable[str]) -> Iterator[Commit]:
@@ -182,4 +183,6 @@ def harvest(repository: Repository, name: str, patterns: Patterns) -> Harvest:
     if why:
         raise RefusedError(tried, why, "bench task scan lists the commits that make tasks")
     base = commit.parents[0]
-    return Harvest(commit, base, split_change(change_of(repository, base, commit.id), patterns))
+    split = split_change(change_of(repository, base, commit.id), patterns)
+    names = patterns.describing(path for part in split.tests for path in part.paths)
+    return Harvest(commit, base, split, names)

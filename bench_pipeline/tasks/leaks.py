@@ -5,18 +5,32 @@ does not: deciding what a leak stops (``pipeline``).
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
 
 from bench_pipeline.tasks.patches import TouchedFile, read_patch
 from bench_pipeline.tasks.task import Task
+from bench_pipeline.tasks.trees import TreeFile, tree_files
 
 # Shorter lines (a brace, an import, a return) stand in prompts by chance.
 TELLING_LINE = 20
-# One telling line may be a signature that the prompt has to give; more are the solution.
+# So long a line of code that the base does not hold is not written twice by chance.
+DECISIVE_LINE = 30
+# So many telling lines together are the solution, however short; so are all that there are.
 LINES_THAT_ARE_A_SOLUTION = 3
 
-_PROSE = (".md", ".rst", ".txt", ".adoc", ".html")  # a sentence of the documentation is not the solution
+# A sentence of the documentation or of a comment is not the solution.
+_PROSE = (".md", ".rst", ".txt", ".adoc", ".html")
+_COMMENT = re.compile(r"#|//|/?\*|--|\"\"\"|'''")
+_STATEMENT = re.compile(r"(return|raise|throw|yield) |.*([={}<>|&]| [*+/%] |\w[(\[].*[)\]]:?$)")
+# What has to be there for the tests to call, a prompt may have to say.
+_SIGNATURE = re.compile(
+    r"((export|default|pub|public|private|protected|static|final|abstract|async)\b\S* )*"
+    r"(def|class|fn|func|function|interface|struct|enum|trait|type|module|import|from|use|package) "
+)
 
 _COMMIT_WORD = re.compile(r"(?<![0-9A-Za-z_])[0-9a-f]{7,40}(?![0-9A-Za-z_])", re.IGNORECASE)
 _URL = re.compile(r"\bhttps?://[^\s<>()\[\]\"'`]+", re.IGNORECASE)
@@ -25,6 +39,7 @@ _FORGE = re.compile(
     r"https?://[^/\s]*(?:github|gitlab|bitbucket|codeberg|sourcehut|sr\.ht|gitea|forgejo|gitee)[^/\s]*",
     re.IGNORECASE,
 )
+_REMOTE = re.compile(r"(?:[a-z+]+://(?:[^/@]*@)?|[^/@:]*@)(?P<host>[^/:]+)(?::\d+(?=/))?[/:](?P<path>.*)")
 _TRAILER = re.compile(
     r"\s*(?:[a-z]+(?:-[a-z]+)*-by|change-id|cc|link|refs?|bug|issue|closes|fixes|resolves|see-also|pr|pr-url|"
     r"differential revision|reviewed on|git-svn-id|cherry-picked-from|backport(?:ed)?)\s*:.*",
@@ -34,7 +49,7 @@ _PICKED = re.compile(r"\s*\(cherry picked from commit .*\)\s*", re.IGNORECASE)
 _TARGET = r"(?:(?:[\w.-]+/[\w.-]+)?(?:#|gh-)\d+|https?://[^\s<>()]+)"
 _CLOSING = re.compile(
     r"\(?\b(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|see|refs?|part of|related to)\s*:?\s+"
-    rf"{_TARGET}(?:\s*(?:,|and|&)\s*{_TARGET})*\)?[.,]?",
+    rf"{_TARGET}(?:\s*(?:,|and|&)\s*{_TARGET})*\)?",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
@@ -54,17 +69,22 @@ class Leak:
         return f"line {self.line}: {self.message}"
 
 
-def find_leaks(task: Task) -> tuple[Leak, ...]:
+def find_leaks(task: Task, base: Path | None = None) -> tuple[Leak, ...]:
     """What the prompt of a task gives away, in order of its lines.
+
+    Args:
+        task: whose prompt it is.
+        base: the folder of its base tree, where that is at hand: a line that stands in it tells nothing new.
 
     Raises:
         PatchError: the reference or the hidden tests cannot be read.
     """
     source = task.source
+    remote = getattr(source, "remote", None)
     found = [
         *_named_commits(task.prompt, source.fix_commit),
-        *_urls(task.prompt, source.pull_request),
-        *_lines_of_reference(task),
+        *_urls(task.prompt, source.pull_request, remote),
+        *_lines_of_reference(task, base),
         *_lines_of_tests(task),
     ]
     return tuple(sorted(found, key=lambda leak: (leak.line, leak.message)))
@@ -81,27 +101,54 @@ def _named_commits(prompt: str, fix_commit: str | None) -> Iterable[Leak]:
                 yield Leak(True, number, f"names the fix's commit, {word}")
 
 
-def _urls(prompt: str, pull_request: str | None) -> Iterable[Leak]:
+def _urls(prompt: str, pull_request: str | None, remote: str | None) -> Iterable[Leak]:
     wanted = pull_request.rstrip("/").casefold() if pull_request else None
+    home = _place(remote) if remote else None
     for number, line in _lines(prompt):
         for url in _URL.findall(line):
             if wanted and wanted in url.casefold():
                 yield Leak(True, number, "links the fix's pull request")
             elif _CHANGE_URL.search(url):
                 yield Leak(True, number, f"links a change: {url}")
+            elif home and f"{_place(url)}/".startswith(f"{home}/"):
+                yield Leak(True, number, f"links the task's own repository, where the fix is: {url}")
             elif _FORGE.match(url):
                 yield Leak(False, number, f"links a code forge: {url}")
 
 
-def _lines_of_reference(task: Task) -> Iterable[Leak]:
+def _place(url: str) -> str | None:
+    """Host and path of a repository or of a page in it; None for a path of this machine."""
+    found = _REMOTE.match(url.casefold())
+    return f"{found['host']}/{found['path'].removesuffix('.git').strip('/')}" if found else None
+
+
+def _lines_of_reference(task: Task, base: Path | None) -> Iterable[Leak]:
     parts = read_patch(task.reference_patch)
     code = _telling(part for part in parts if not part.paths[-1].endswith(_PROSE))
+    code = {line for line in code if _is_statement(line)}
     shared = _shared(task.prompt, code)
-    fatal = len(shared) >= min(LINES_THAT_ARE_A_SOLUTION, max(2, len(code)))
-    for number in shared.values():
+    new = set(shared) - _standing_in(base, set(shared)) if base is not None else set(shared)
+    whole = len(new) >= min(LINES_THAT_ARE_A_SOLUTION, len(code))
+    for line, number in shared.items():
+        fatal = line in new and (whole or len(line) >= DECISIVE_LINE)
         yield Leak(fatal, number, "holds a line that the reference adds")
     for number in _shared(task.prompt, _telling(parts) - code).values():
-        yield Leak(False, number, "holds a line that the reference adds to a text")
+        yield Leak(False, number, "holds a line that the reference adds")
+
+
+def _is_statement(line: str) -> bool:
+    """Whether a line does something, as far as that can be told without its language."""
+    return bool(_STATEMENT.match(line) and not _COMMENT.match(line) and not _SIGNATURE.match(line))
+
+
+def _standing_in(base: Path, lines: set[str]) -> set[str]:
+    """Those of the lines that a file of the base holds; without lines the tree is not read."""
+    found: set[str] = set()
+    for file in tree_files(base) if lines else ():
+        if isinstance(file, TreeFile):
+            text = file.content.decode("utf-8", "replace")
+            found |= lines & {_plain(line) for line in text.split("\n")}
+    return found
 
 
 def _lines_of_tests(task: Task) -> Iterable[Leak]:
@@ -116,18 +163,20 @@ def _telling(parts: Iterable[TouchedFile]) -> set[str]:
 
 
 def _shared(prompt: str, lines: set[str]) -> dict[str, int]:
-    """The lines that stand in the prompt, each with the number of the first prompt line that holds it."""
+    """The lines that stand in the prompt, each with the number of the prompt line in which it begins.
+
+    A prompt may break a line anew.
+    """
     plain = [_plain(line) for line in prompt.split("\n")]
-    whole = "\n".join(plain)
-    return {
-        line: next(number for number, text in enumerate(plain, start=1) if line in text)
-        for line in sorted(lines)
-        if line in whole
-    }
+    starts = list(accumulate((len(line) + 1 if line else 0 for line in plain), initial=0))
+    whole = " ".join(line for line in plain if line)
+    places = {line: whole.find(line) for line in sorted(lines)}
+    return {line: bisect_right(starts, place) for line, place in places.items() if place >= 0}
 
 
 def _plain(line: str) -> str:
-    return " ".join(line.split())
+    """White space made even, without what ends a statement in some languages."""
+    return " ".join(line.split()).rstrip(";,")
 
 
 @dataclass(frozen=True)
@@ -158,7 +207,10 @@ def _cleaned(line: str, removed: list[str]) -> str:
         cleaned = pattern.sub(lambda match: _take(match, removed), cleaned)
     if cleaned == line:
         return line
-    return re.sub(r"\(\s*\)|<\s*>", "", re.sub(r"(?<=\S) {2,}", " ", cleaned)).rstrip()
+    cleaned = re.sub(r"\(\s*\)|<\s*>", "", re.sub(r"(?<=\S) {2,}", " ", cleaned))
+    # What stood around the phrase must not stand alone.
+    cleaned = re.sub(r"[\s,;:]+(?=[.,;:!?)]|$)", "", cleaned)
+    return re.sub(r"^(\s*)[.,;:]+\s*", r"\1", cleaned)
 
 
 def _take(match: re.Match[str], removed: list[str]) -> str:

@@ -4,7 +4,7 @@ What belongs here: which changed file is which, and the two patches. What does n
 good task (``harvest``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,6 +50,13 @@ class Patterns:
     def of(cls, tests: Sequence[str] | None, noise: Sequence[str] | None) -> "Patterns":
         """The project's patterns where it names any, else the defaults."""
         return cls(tuple(tests or TEST_PATTERNS), tuple(noise or NOISE_PATTERNS))
+
+    def describing(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """The patterns by which ``paths`` are tests, in the order of the list, without any that names one file."""
+        telling = [pattern for pattern in self.tests if pattern in TEST_PATTERNS or "*" in pattern]
+        matching = pathspec.GitIgnoreSpec.from_lines
+        files = list(paths)
+        return tuple(pattern for pattern in telling if any(matching([pattern]).match_files(files)))
 
     @cached_property
     def _tests(self) -> pathspec.GitIgnoreSpec:

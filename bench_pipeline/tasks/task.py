@@ -66,7 +66,10 @@ class TaskVerify:
 
 @dataclass(frozen=True)
 class TaskValidation:
-    """What the last validation found; ``tests`` are the ids that ran and passed with the reference."""
+    """What the last validation found; ``tests`` are the ids that ran and passed with the reference.
+
+    ``reasons`` say what was wrong, when something was.
+    """
 
     at: datetime
     fingerprint: str
@@ -74,6 +77,7 @@ class TaskValidation:
     reference_passed: bool
     tests: tuple[str, ...]
     seconds: float
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

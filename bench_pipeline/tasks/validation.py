@@ -19,11 +19,13 @@ from bench_pipeline.tasks.writing import quoted, replace_file
 
 # Enough that no two states of one task share a fingerprint by chance; short enough to read a diff of it.
 _DIGITS = 16
-_RECIPE = "v1"
+_RECIPE = "v2"
 _PARTS = {
+    "prompt": "the prompt",
     "base": "the base tree",
     "tests": "the hidden tests",
     "reference": "the reference patch",
+    "protected": "the protected paths",
     "verify": "the verify section",
     "environment": "the environment section",
 }
@@ -35,9 +37,11 @@ def validation_fingerprint(task: Task) -> str:
     base = tree_digest(source.path) if isinstance(source, DirectorySource) else source.base_commit
     results = None if verify.results is None else [verify.results.format, verify.results.path]
     parts: dict[str, object] = {
+        "prompt": digest_bytes(task.prompt.encode()),
         "base": base,
         "tests": digest_bytes(verify.tests_patch),
         "reference": digest_bytes(task.reference_patch),
+        "protected": sorted(verify.protected_paths),
         "verify": [verify.command, list(verify.setup), verify.network, verify.timeout_s, results],
         "environment": [environment.image, list(environment.setup), list(environment.fingerprint)],
     }
@@ -49,10 +53,9 @@ def stale(task: Task) -> str | None:
     found = task.validation
     if found is None:
         return "it was never validated"
-    if not found.base_failed:
-        return "its validation found that the hidden tests pass without a fix"
-    if not found.reference_passed:
-        return "its validation found that the reference does not pass"
+    if not found.base_failed or not found.reference_passed:
+        why = "the reference does not pass" if found.base_failed else "the base does not fail as it should"
+        return f"its validation found: {'; '.join(found.reasons) or why}"
     now = validation_fingerprint(task).split(" ")
     then = found.fingerprint.split(" ")
     if now == then:
@@ -139,6 +142,8 @@ def _block(validation: TaskValidation) -> str:
         f"  reference_passed: {_boolean(validation.reference_passed)}",
         f"  seconds: {validation.seconds:.3f}",
     ]
+    if validation.reasons:
+        lines += ["  reasons:", *(f"    - {quoted(reason)}" for reason in validation.reasons)]
     tests = [f"    - {quoted(test)}" for test in validation.tests]
     return "\n".join([*lines, *(["  tests:", *tests] if tests else ["  tests: []"])])
 

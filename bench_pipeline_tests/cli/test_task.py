@@ -95,13 +95,14 @@ def test_a_commit_becomes_a_task_that_lists_and_shows(project: Path, repository:
     assert made["command"] == "sh tests/check.sh"
     assert made["command_guessed"]
     assert len(made["removed_from_prompt"]) == 3
-    assert (project / "tasks/two/prompt.md").read_text() == "Say two\n"
+    prompt = (project / "tasks/two/prompt.md").read_text()
+    assert prompt.startswith("Say two\n\nDo not add, change or remove test files (such as `tests/`)")
     assert sorted(os.listdir(project / "tasks")) == ["two"]
     (row,) = run_json(project, "list")
     assert (row["task_id"], row["tier"], row["state"]) == ("two", "smoke", "not validated")
     shown = run_json(project, "show", "two")
     assert shown["hidden_test_files"] == ["tests/check.sh"]
-    assert shown["prompt"] == "Say two\n"
+    assert shown["prompt"] == prompt
     assert "two" in run(project, "show", "two", "--plain").stdout
 
 

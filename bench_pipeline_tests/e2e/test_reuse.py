@@ -70,6 +70,7 @@ def test_one_byte_of_the_prompt_is_another_cell(measured: tuple[Project, Measure
     project, first = measured
     prompt = project.root / "tasks/alpha/prompt.md"
     prompt.write_bytes(prompt.read_bytes() + b".")
+    project.validate("alpha")
     second = project.measure("one")
     assert (second.actions, len(project.calls())) == ({"executed": 1}, 2)
     assert differing(project, first, second) == {("run", "task.prompt")}

@@ -116,7 +116,7 @@ def test_a_base_that_passes_is_refused_and_recorded(project: Path, make: Make) -
     found = validate(project, "t")
     assert "nothing to fix" in found.reasons[0]
     (task,) = load_tasks(project).tasks
-    assert stale(task) == "its validation found that the hidden tests pass without a fix"
+    assert str(stale(task)).startswith("its validation found: the base passes the hidden tests")
 
 
 def test_a_reference_that_fails_is_refused_and_what_it_printed_is_shown(project: Path, make: Make) -> None:
@@ -126,13 +126,46 @@ def test_a_reference_that_fails_is_refused_and_what_it_printed_is_shown(project:
     assert found.output is not None
     assert "the value is wrong" in found.output
     (task,) = load_tasks(project).tasks
-    assert stale(task) == "its validation found that the reference does not pass"
+    assert str(stale(task)).startswith("its validation found: the reference does not pass")
+
+
+def test_why_a_validation_failed_is_kept_with_the_task(project: Path, make: Make) -> None:
+    make("t", command="no-such-program-here", results=False)
+    validate(project, "t")
+    (task,) = load_tasks(project).tasks
+    assert "a program in it was not found in the sandbox (exit status 127)" in str(stale(task))
+    assert "pass without a fix" not in str(stale(task))
+
+
+def test_a_reference_that_touches_protected_paths_is_refused(project: Path, make: Make) -> None:
+    folder = make("t")
+    document = (folder / "task.yaml").read_text()
+    (folder / "task.yaml").write_text(f"{document}  protected_paths: [value]\n")
+    assert validate(project, "t").reasons == ("the reference touches protected paths: value",)
+
+
+@pytest.mark.parametrize("what", ["prompt", "protected paths"])
+def test_another_prompt_or_other_protected_paths_make_a_task_stale_until_it_is_validated_again(
+    project: Path, make: Make, what: str
+) -> None:
+    folder = make("t")
+    validate(project, "t")
+    if what == "prompt":
+        (folder / "prompt.md").write_text("Say two, see https://example.org/o/r/pull/12")
+    else:
+        document = (folder / "task.yaml").read_text()
+        (folder / "task.yaml").write_text(
+            document.replace("verify:\n", "verify:\n  protected_paths: [value]\n")
+        )
+    (task,) = load_tasks(project).tasks
+    assert stale(task) == f"changed since it was validated: the {what}"
+    assert validate(project, "t").reasons
 
 
 @pytest.mark.parametrize(
     ("command", "results", "said"),
     [
-        ("no-such-program-here", False, "127"),
+        ("no-such-program-here", False, "not found in the sandbox"),
         ("./tests/check.sh", False, "126"),
         ("exit 1", True, "report"),
         ("echo 1..0 > report.tap; exit 1", True, "no test ran"),

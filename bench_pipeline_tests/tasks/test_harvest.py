@@ -177,7 +177,7 @@ def test_a_drafted_document_is_read_back_as_it_was_meant(
     )
     assert document.environment.image == choices.image
     assert (document.verify.results.path if document.verify.results else None) == choices.junit
-    assert files["prompt.md"] == b"Make A two\n"
+    assert files["prompt.md"].startswith(b"Make A two\n\n")
     assert document.source.pull_request == pull_request_of("x (#12)", choices.remote)
 
 
@@ -185,7 +185,22 @@ def test_a_message_that_says_nothing_gives_a_prompt_that_asks_for_one(repository
     commit(repository, GOOD, "#12")
     found = harvest(Repository.open(repository), "HEAD", Patterns())
     files = task_files(found, draft_prompt(found.commit.message), Choices("t", "r", "make"))
-    assert files["prompt.md"].decode() == NO_PROMPT
+    assert files["prompt.md"].decode().startswith(NO_PROMPT)
+
+
+def test_a_drafted_prompt_says_what_must_not_be_touched_and_no_name_of_a_hidden_test(
+    repository: Path,
+) -> None:
+    change = {**GOOD, "tests/unit/test_secret_case.py": "import a\n", "hidden/exact-name.sh": "true\n"}
+    commit(repository, change, "Make A two")
+    patterns = Patterns(tests=("tests/", "test_*.*", "hidden/exact-name.sh"))
+    found = harvest(Repository.open(repository), "HEAD", patterns)
+    prompt = task_files(found, draft_prompt(found.commit.message), Choices("t", "r", "make"))[
+        "prompt.md"
+    ].decode()
+    assert "Do not add, change or remove test files (such as `tests/`, `test_*.*`)" in prompt
+    assert "configuration of the test runner" in prompt
+    assert not any(name in prompt for name in ("secret", "unit", "exact-name"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A prompt that gives the fix away is found, and a drafted one does not."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,39 @@ def test_words_that_only_look_like_it_are_none(prompt: str) -> None:
     assert find_leaks(task(prompt)) == ()
 
 
-def test_a_link_to_a_forge_is_worth_a_look() -> None:
-    assert [leak.fatal for leak in find_leaks(task("https://github.com/o/r/issues/3"))] == [False]
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/o/r",
+        "https://github.com/O/R/issues/3",
+        "http://user@github.com/o/r.git",
+        "https://github.com/o/r/blob/main/a.py",
+    ],
+)
+def test_a_link_into_the_tasks_own_repository_is_fatal(url: str) -> None:
+    assert [leak.fatal for leak in find_leaks(task(f"See {url}"))] == [True]
+
+
+@pytest.mark.parametrize(
+    "remote", ["git@github.com:o/r.git", "ssh://git@github.com:22/o/r", "https://token@github.com/o/r/"]
+)
+def test_however_the_remote_is_written_its_pages_are_known(remote: str) -> None:
+    known = dataclasses.replace(
+        task("https://github.com/o/r/issues/3"), source=RemoteSource(remote, "0" * 40)
+    )
+    assert [leak.fatal for leak in find_leaks(known)] == [True]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://github.com/o/rest", "https://github.com/other/r", "https://gitlab.com/o/r"]
+)
+def test_a_link_to_another_place_on_a_forge_is_worth_a_look(url: str) -> None:
+    assert [leak.fatal for leak in find_leaks(task(url))] == [False]
+
+
+def test_a_remote_on_this_machine_is_no_link() -> None:
+    local = dataclasses.replace(task("Look at ../shop"), source=RemoteSource("../shop", "0" * 40))
+    assert find_leaks(local) == ()
 
 
 LINES = (
@@ -67,14 +99,59 @@ LINES = (
     "}",
     "import os",
 )
+REFERENCE = patch("a.py", *LINES)
+QUOTED = "Use\n\n    total  =  sum(price for price\tin prices)\nimport os\n}\n"
 
 
-def test_one_line_of_the_reference_is_worth_a_look_and_all_of_it_is_fatal() -> None:
-    reference = patch("a.py", *LINES)
-    one = find_leaks(task("Use\n\n    total  =  sum(price for price\tin prices)\nimport os\n}\n", reference))
-    assert one == (Leak(False, 3, "holds a line that the reference adds"),)
-    whole = find_leaks(task("\n".join(f"+ {line}" for line in LINES), reference))
-    assert [leak.fatal for leak in whole] == [True, True]
+def test_one_long_line_of_the_reference_is_fatal_however_it_is_spaced_or_broken() -> None:
+    assert [(leak.fatal, leak.line) for leak in find_leaks(task(QUOTED, REFERENCE))] == [(True, 3)]
+    broken = "Just write `total = sum(price\nfor price in prices);` there."
+    assert [(leak.fatal, leak.line) for leak in find_leaks(task(broken, REFERENCE))] == [(True, 1)]
+
+
+def test_a_line_that_stands_in_the_base_tells_nothing_new(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text("def f(prices):\n    total = sum(price for price in prices)\n")
+    assert [leak.fatal for leak in find_leaks(task(QUOTED, REFERENCE), tmp_path)] == [False]
+    (tmp_path / "old.py").write_text("total = sum(price for price in prices if price)\n")
+    assert [leak.fatal for leak in find_leaks(task(QUOTED, REFERENCE), tmp_path)] == [True]
+
+
+SHORT = (
+    "count = len(names) + 1",
+    "price = round(price, 2)",
+    "total = price * count",
+    "names.remove(name, 1)",
+)
+
+
+def test_a_short_line_is_worth_a_look_and_several_are_fatal() -> None:
+    reference = patch("a.py", *SHORT)
+    one = find_leaks(task(f"Not `{SHORT[0]}`.", reference))
+    assert one == (Leak(False, 1, "holds a line that the reference adds"),)
+    three = find_leaks(task("\n".join(SHORT[:3]), reference))
+    assert [leak.fatal for leak in three] == [True, True, True]
+
+
+def test_a_short_line_that_is_the_whole_reference_is_fatal() -> None:
+    found = find_leaks(task(f"Make it {SHORT[0]}", patch("a.py", SHORT[0], "}")))
+    assert [leak.fatal for leak in found] == [True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def month_end(day: date, months: int = 0) -> date:",
+        "export async function monthEnd(day, months) {",
+        "pub(crate) fn month_end(day: Date, months: i32) -> Date {",
+        "from collections.abc import Iterable, Mapping",
+        "# The last day is not always the 30th (see the table).",
+        "// x = y is not what happens for the last day",
+        "The last day of a month is never its 31st day.",
+    ],
+)
+def test_what_a_prompt_may_have_to_say_is_worth_a_look_only(line: str) -> None:
+    found = find_leaks(task(f"Add this:\n{line}\n", patch("a.py", line)))
+    assert [leak.fatal for leak in found] == [False]
 
 
 def test_sentences_of_the_documentation_and_lines_of_tests_are_no_solution() -> None:
@@ -105,7 +182,7 @@ Change-Id: I0123456789abcdef
 
 def test_a_draft_keeps_what_was_asked_and_nothing_of_where_the_fix_is() -> None:
     draft = draft_prompt(MESSAGE)
-    assert draft.prompt.startswith("Count apples once\n\nThe tree was walked twice,")
+    assert draft.prompt.startswith("Count apples once\n\nThe tree was walked twice. Regression of; the")
     assert "the facade stays." in draft.prompt
     assert '    apples(["a", "a"])  # 1' in draft.prompt
     for gone in ("#", "http", FIX[:7], "example.org", "Fixes", "Closes", "cherry", "I0123456789"):
@@ -121,6 +198,12 @@ def test_a_draft_keeps_what_was_asked_and_nothing_of_where_the_fix_is() -> None:
         ("Fixes: handle None", "Fixes: handle None\n"),
         ("One\r\n\r\nTwo\r\n", "One\n\nTwo\n"),
         ("#12", ""),
+        ("It rounds up, see #7.", "It rounds up.\n"),
+        ("It rounds up (see #7), then down", "It rounds up, then down\n"),
+        ("It rounds up, see #7", "It rounds up\n"),
+        ("As in #7: it rounds up", "As in: it rounds up\n"),
+        ("Fixes #7, it rounds up", "it rounds up\n"),
+        ("Round up: a, b", "Round up: a, b\n"),
         ("", ""),
         ("Signed-off-by: A\n\nSigned-off-by: B", "Signed-off-by: A\n"),
     ],

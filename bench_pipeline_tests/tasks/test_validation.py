@@ -85,6 +85,8 @@ def test_a_validation_that_found_a_fault_does_not_hold(project: Path, field: str
     ("file", "old", "new", "part"),
     [
         ("base/a", "1", "2", "base tree"),
+        ("prompt.md", "Do it.", "Do it!", "the prompt"),
+        ("task.yaml", "make test", "make test\n  protected_paths: [a]", "the protected paths"),
         ("tests.patch", "tests", "text", "hidden tests"),
         ("reference.patch", "ref", "Ref", "reference"),
         ("task.yaml", "make test", "make tests", "verify section"),
@@ -107,7 +109,6 @@ def test_a_change_of_what_it_depends_on_is_named(
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("prompt.md", "Do", "Please do"),
         ("task.yaml", "smoke", "stretch"),
         ("task.yaml", "tier", "timeout: 3m\ntier"),
     ],
