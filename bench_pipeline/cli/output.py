@@ -106,24 +106,26 @@ def show(value: object) -> str:
 
 
 def emit_rows(
-    rows: Sequence[Mapping[str, object]], columns: Iterable[str], *, plain: bool, title: str = ""
+    rows: Sequence[Mapping[str, object]],
+    columns: Iterable[str],
+    *,
+    plain: bool,
+    title: str = "",
+    optional: Sequence[str] = (),
 ) -> None:
-    """Print rows as a table on a terminal, as key=value lines when piped or asked to."""
+    """Print rows as a table on a terminal, as key=value lines when piped or asked to.
+
+    Where a terminal is too narrow, ``optional`` columns give way first, the first named before the others.
+    """
     names = list(columns)
     if wants_plain(plain):
         for row in rows:
             click.echo(" ".join(f"{name}={_plain_value(row.get(name))}" for name in names))
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from bench_pipeline.cli.layout import print_rows
 
-    table = Table(title=title or None)
-    for name in names:
-        table.add_column(Text(name), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(show(row.get(name))) for name in names))
-    Console().print(table)
+    shown = [{name: show(row.get(name)) for name in names} for row in rows]
+    print_rows(shown, names, title=title, optional=optional)
 
 
 def _plain_value(value: object) -> str:

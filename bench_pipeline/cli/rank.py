@@ -1,5 +1,6 @@
 """``bench rank``: which setup is better, and how sure are we."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -57,6 +58,7 @@ def rank(
     from bench_pipeline.pipeline.querying import json_rows
     from bench_pipeline.pipeline.ranking import rank_evaluations
     from bench_pipeline.pipeline.reading import evaluation_outcomes, repositories
+    from bench_pipeline.pipeline.validating import unfit_tasks
     from bench_pipeline.statistics.ranking import SEED
 
     bench = Bench(project_root(project_dir))
@@ -71,16 +73,20 @@ def rank(
         emit_json([row for ranking in rankings for row in json_rows(ranking.table())])
     else:
         pairs = compare_all(cells, verdicts, clusters=repositories(bench)).to_pylist()
+        unfit = unfit_tasks(bench.tasks.tasks)
         for ranking in rankings:
-            _show(ranking, [pair for pair in pairs if pair["evaluation"] == ranking.evaluation], plain=plain)
+            own = [pair for pair in pairs if pair["evaluation"] == ranking.evaluation]
+            _show(ranking, own, unfit, plain=plain)
     return 0 if any(row["ranked"] for ranking in rankings for row in ranking.rows) else 3
 
 
-def _show(ranking: "EvaluationRanking", pairs: list[dict[str, object]], *, plain: bool) -> None:
+def _show(
+    ranking: "EvaluationRanking", pairs: list[dict[str, object]], unfit: Mapping[str, str], *, plain: bool
+) -> None:
     from bench_pipeline.reports.text import UNKNOWN, ranking_display, ranking_notes
     from bench_pipeline.tables import table_schema
 
-    notes = ranking_notes(ranking.rows, pairs, ranking.left_out, ranking.commands)
+    notes = ranking_notes(ranking.rows, pairs, ranking.left_out, ranking.commands, unfit)
     if wants_plain(plain):
         emit_rows(ranking.rows, table_schema("evaluation_rankings").schema.names, plain=True)
         emit_rows(
@@ -91,7 +97,8 @@ def _show(ranking: "EvaluationRanking", pairs: list[dict[str, object]], *, plain
         return
     shown = [ranking_display(row) for row in ranking.rows]
     columns = [name for name in shown[0] if any(row[name] != UNKNOWN for row in shown)]
-    emit_rows(shown, columns, plain=False, title=plain_text(ranking.evaluation))
+    optional = ("patch lines", "tokens", "time", "cost", "band")
+    emit_rows(shown, columns, plain=False, title=plain_text(ranking.evaluation), optional=optional)
     for note in notes:
         click.echo(_line(note))
 

@@ -1,12 +1,11 @@
 """Printing an Arrow table: JSON written row by row, key=value lines, or a table for people."""
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import click
 
-from bench_pipeline.cli.output import emit_rows, show, wants_plain
+from bench_pipeline.cli.output import emit_rows, wants_plain
 from bench_pipeline.reports.escaping import plain_text
 
 if TYPE_CHECKING:
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 # A terminal shows the start of a digest; the whole of it is in --plain and --json.
 _DIGEST = 64
 _SHOWN = 12
-# Narrower columns break every word.
-_COLUMN_WIDTH = 13
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -38,18 +35,12 @@ def emit_table(table: "pa.Table", *, as_json: bool, plain: bool, title: str = ""
 
 
 def _show(table: "pa.Table", title: str) -> None:
-    """For people: a table while its columns fit the terminal, else one block of lines per row."""
+    """For people: without the columns that hold nothing."""
     from bench_pipeline.pipeline.querying import json_rows
 
     filled = [name for name in table.column_names if table[name].null_count < max(1, table.num_rows)]
     rows = [{name: _short(value) for name, value in row.items()} for row in json_rows(table.select(filled))]
-    if shutil.get_terminal_size().columns < _COLUMN_WIDTH * len(filled):
-        for number, row in enumerate(rows, 1):
-            click.echo(f"row {number}")
-            for name, value in row.items():
-                click.echo(f"  {name}: {show(value)}".replace("\n", "\\n"))
-    else:
-        emit_rows(rows, filled, plain=False, title=title)
+    emit_rows(rows, filled, plain=False, title=title)
     click.echo(f"{table.num_rows} row{'' if table.num_rows == 1 else 's'}")
     unknown = [name for name in table.column_names if name not in filled]
     if unknown and table.num_rows:

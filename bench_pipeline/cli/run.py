@@ -1,6 +1,7 @@
 """``bench run``: run one evaluation, or everything, through the project's Dagster instance."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from bench_pipeline.cli.output import (
     project_option,
     project_root,
     show,
+    wants_plain,
 )
 from bench_pipeline.reports.escaping import plain_text
 
@@ -98,6 +100,7 @@ def run(
     request = prepare(bench, options)
     if dry_run:
         _show_dry_run(dry_run_document(bench, request), as_json=as_json, plain=plain)
+        _report_left_out(request)
         _report_corrupt(bench)
         return 0
     _announce(bench, request)
@@ -133,6 +136,10 @@ def _announce(bench: Any, request: Any) -> None:
     """Say loudly what a person has to know before anything runs; on stderr, so that output stays data."""
     if request.to_measure and bench.sandbox.notice:
         click.echo(f"bench: {plain_text(bench.sandbox.notice)}", err=True)
+    _report_left_out(request)
+
+
+def _report_left_out(request: Any) -> None:
     for task_id, why in request.left_out.items():
         click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
     if request.left_out:
@@ -159,24 +166,49 @@ def _show_dry_run(document: dict[str, Any], *, as_json: bool, plain: bool) -> No
     if as_json:
         emit_json(document)
         return
-    columns = ["setup", "cells", "reuse", "reverify", "run", "exhausted", "not_reusable"]
-    columns += ["cost_low", "cost_median", "cost_high", "cost_unknown", "seconds_median"]
-    emit_rows(document["setups"], columns, plain=plain, title="What would be done")
-    counts = " ".join(
-        f"{name}={document[name]}" for name in ("cells", "reuse", "reverify", "run", "exhausted")
-    )
-    click.echo(f"{counts} not_reusable={document['not_reusable']}")
+    counted = ["cells", "reuse", "reverify", "run", "exhausted", "not_reusable"]
+    columns = ["setup", *counted, "cost_low", "cost_median", "cost_high", "cost_unknown", "seconds_median"]
+    # What is 0 for all says least; the sums are below the table.
+    none = [name for name in counted[2:] if not document[name]]
+    optional = [
+        *none,
+        "cost_low",
+        "cost_high",
+        "seconds_median",
+        "not_reusable",
+        "exhausted",
+        "cost_median",
+        "reuse",
+    ]
+    _emit_spaced(document["setups"], columns, plain=plain, title="What would be done", optional=optional)
+    click.echo(" ".join(f"{name}={document[name]}" for name in counted))
     for setup in document["setups"]:
         for reason in setup["reasons"]:
             click.echo(f"{plain_text(setup['setup'])}: {plain_text(reason)}")
     columns = ["evaluation", "difference", "tasks", "attempts_a", "assumptions"]
-    emit_rows(document["detectable"], columns, plain=plain, title="What difference this could show")
+    _emit_spaced(document["detectable"], columns, plain=plain, title="What difference this could show")
     click.echo(f"plan_digest={document['plan_digest']}")
 
 
-def _show_summary(document: dict[str, Any], run_id: str, *, as_json: bool, plain: bool) -> None:
-    from bench_pipeline.cli.output import wants_plain
+def _emit_spaced(
+    rows: list[dict[str, Any]],
+    columns: list[str],
+    *,
+    plain: bool,
+    title: str,
+    optional: Sequence[str] = (),
+) -> None:
+    """As ``emit_rows``; on a terminal the names of columns are words, which can be wrapped."""
+    if wants_plain(plain):
+        emit_rows(rows, columns, plain=True)
+        return
+    spaced = {name: name.replace("_", " ") for name in columns}
+    shown = [{spaced[name]: row[name] for name in columns} for row in rows]
+    given_up = [spaced[name] for name in dict.fromkeys(optional)]
+    emit_rows(shown, spaced.values(), plain=False, title=title, optional=given_up)
 
+
+def _show_summary(document: dict[str, Any], run_id: str, *, as_json: bool, plain: bool) -> None:
     if as_json:
         emit_json({key: value for key, value in document.items() if key not in {"not_measured", "failures"}})
         return

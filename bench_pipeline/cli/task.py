@@ -130,9 +130,8 @@ def scan(
         emit_json(rows)
         return
     short = [{**row, "commit": str(row["commit"])[:12]} for row in rows]
-    emit_rows(
-        short, ["commit", "suitable", "tests", "source", "subject", "reason"], plain=plain, title="Commits"
-    )
+    columns = ["commit", "suitable", "tests", "source", "subject", "reason"]
+    emit_rows(short, columns, plain=plain, title="Commits", optional=("source", "tests"))
     if not wants_plain(plain):
         click.echo(f"{sum(bool(row['suitable']) for row in rows)} of {len(rows)} commits would make a task.")
 
@@ -183,6 +182,9 @@ def validate(
             "validating tasks", "the project has none", "bench task create makes one"
         )
     tasks = tasks_to_validate(bench, ids, tiers, every=every)
+    if not tasks:
+        there = len(bench.tasks.selected(ids, tiers))
+        _warn(f"nothing to validate: {_validated(there)}; `bench task validate --all` checks all again")
     found = []
     for item in validate_tasks(bench, tasks, repeat=repeat, allow_leaks=allow_leaks):
         found.append(item)
@@ -193,11 +195,17 @@ def validate(
         _warn(str(problem))
     if as_json:
         emit_json(rows)
-    elif not wants_plain(plain):
+    elif tasks and not wants_plain(plain):
         click.echo(f"{sum(bool(row['valid']) for row in rows)} of {len(tasks)} tasks are valid.")
     if len(found) < len(tasks):
         return 130
     return 1 if problems or not all(row["valid"] for row in rows) else 0
+
+
+def _validated(count: int) -> str:
+    return {0: "no task has this tier", 1: "the one task is validated already"}.get(
+        count, f"all {count} tasks are validated already"
+    )
 
 
 def _show_validated(row: Mapping[str, Any], *, plain: bool) -> None:
@@ -238,7 +246,8 @@ def list_(*, tiers: tuple[str, ...], project_dir: str | None, as_json: bool, pla
     if as_json:
         emit_json(rows)
     else:
-        emit_rows(rows, ["task_id", "tier", "state", "tests", "reason"], plain=plain, title="Tasks")
+        columns = ["task_id", "tier", "state", "tests", "reason"]
+        emit_rows(rows, columns, plain=plain, title="Tasks", optional=("tests", "tier"))
     return 1 if tasks.problems else 0
 
 

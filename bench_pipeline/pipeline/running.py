@@ -176,7 +176,7 @@ def _paid(plan: Plan, actions: pa.Table) -> tuple[str, ...]:
 
 
 def dry_run_document(bench: "Bench", request: RunRequest) -> dict[str, object]:
-    """What the request would do and cost, and what difference it could show."""
+    """What the request would do and cost, what difference it could show, and which tasks are left out and why."""
     from bench_pipeline.pipeline.comparing import detectable_by_evaluation
 
     document = forecast(bench.store, bench.prices, request.evaluation, request.actions)
@@ -184,6 +184,7 @@ def dry_run_document(bench: "Bench", request: RunRequest) -> dict[str, object]:
         {"evaluation": name, **asdict(found)}
         for name, found in detectable_by_evaluation(request.actions).items()
     ]
+    document["left_out"] = dict(request.left_out)
     return document
 
 

@@ -6,7 +6,7 @@ does not: the checks themselves (``execution.verification``) and the record's fo
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,6 +74,12 @@ def tasks_to_validate(
     """The tasks that were named; without ids those whose validation does not hold, or ``every`` one."""
     chosen = bench.tasks.selected(ids, tiers)
     return chosen if ids or every else tuple(task for task in chosen if stale(task) is not None)
+
+
+def unfit_tasks(tasks: Iterable[Task]) -> dict[str, str]:
+    """Why, by task, for the tasks that may not be measured with: never validated, stale or not valid."""
+    reasons = {task.id: stale(task) for task in tasks}
+    return {task_id: why for task_id, why in reasons.items() if why is not None}
 
 
 def validate_tasks(

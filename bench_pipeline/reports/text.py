@@ -88,7 +88,11 @@ def ranking_display(row: Row) -> dict[str, str]:
 
 
 def ranking_notes(
-    rows: Sequence[Row], pairs: Iterable[Row], left_out: Mapping[str, str], commands: Mapping[str, str]
+    rows: Sequence[Row],
+    pairs: Iterable[Row],
+    left_out: Mapping[str, str],
+    commands: Mapping[str, str],
+    unfit: Mapping[str, str] | None = None,
 ) -> list[Note]:
     """What has to be said beside a ranking: how firm the lead is, who is not ranked and how to complete it.
 
@@ -97,6 +101,7 @@ def ranking_notes(
         pairs: its rows of paired_comparisons.
         left_out: why, by task, for tasks that the ranking is not over.
         commands: by setup digest, the command that measures what is missing.
+        unfit: why, by task, for tasks of the project that may not be measured with as they are.
     """
     ranked = [row for row in rows if row["ranked"]]
     notes = []
@@ -115,31 +120,74 @@ def ranking_notes(
         place = "" if row["ranked"] else "not ranked, "
         gaps = f"{_plural(len(row['missing']), 'cell')} missing ({_some(row['missing'])})"
         notes.append(Note("missing", f"{row['setup']}: {place}{gaps}; run: {command}"))
-    reasons: dict[str, list[str]] = {}
-    for task, reason in left_out.items():
-        reasons.setdefault(reason, []).append(task)
-    notes += [Note("left out", f"{_some(tasks)}: {reason}") for reason, tasks in reasons.items()]
+    for kind, tasks in (("left out", left_out), ("not measured with", unfit or {})):
+        reasons: dict[str, list[str]] = {}
+        for task, reason in tasks.items():
+            reasons.setdefault(reason, []).append(task)
+        notes += [Note(kind, f"{_some(names)}: {reason}") for reason, names in reasons.items()]
+    if unfit:
+        notes.append(Note("not measured with", "bench task validate checks them again"))
     return notes
 
 
 def _lead_notes(ranked: Sequence[Row], pairs: Sequence[Row]) -> list[Note]:
     """Whether the first is told apart from the others after Holm's correction, and which pairs are."""
     names = {row["setup"] for row in ranked}
-    apart = [pair for pair in pairs if {pair["setup_a"], pair["setup_b"]} <= names and told_apart(pair)]
     notes = [
         Note(
             "told apart",
             f"{_ordered(pair)}, difference {_points(abs(pair['difference']))}, p {pair['p_holm']:.3g} after Holm",
         )
-        for pair in apart
+        for pair in pairs
+        if {pair["setup_a"], pair["setup_b"]} <= names and told_apart(pair)
     ]
-    if len(ranked) > 1:
-        leader = ranked[0]["setup"]
-        separate = {frozenset((pair["setup_a"], pair["setup_b"])) for pair in apart}
-        close = [row["setup"] for row in ranked[1:] if frozenset((leader, row["setup"])) not in separate]
-        if close:
-            notes.append(Note("warning", f"the lead of {leader} is not distinguishable from {_some(close)}"))
+    if not ranked:
+        return notes
+    leader, of_leader = ranked[0], _pairs_of(ranked[0]["setup"], pairs)
+    close = {
+        row["setup"]: of_leader.get(row["setup"])
+        for row in ranked[1:]
+        if not told_apart(of_leader.get(row["setup"], _NO_TEST))
+    }
+    if not close:
+        return notes
+    whom = [
+        f"{setup} (p {_p(pair['p_value'])}, {_p(pair['p_holm'])} after Holm)" if pair else setup
+        for setup, pair in close.items()
+    ]
+    tests = dict.fromkeys(str(pair["method"]).rpartition("; ")[2] for pair in close.values() if pair)
+    by = f"; {', '.join(tests)}, Holm over {_plural(len(pairs), 'pair')}" if tests else ""
+    notes.append(
+        Note("warning", f"the lead of {leader['setup']} is not distinguishable from {_some(whom)}{by}")
+    )
+    apart = [row["setup"] for row in ranked if row["setup"] in close and _bands_apart(leader, row)]
+    if apart:
+        notes.append(Note("bands", f"{leader['setup']} and {_some(apart)}: {_BANDS}"))
     return notes
+
+
+_NO_TEST: Row = {"p_holm": None}
+_BANDS = (
+    "the bands lie apart although the test does not tell the setups apart. Both hold: a band says where one setup's "
+    "rank lies when these tasks are drawn anew, without correction; the test says whether chance alone could make a "
+    "pair differ so, corrected for all pairs. Claim a difference by the test"
+)
+
+
+def _pairs_of(setup: str, pairs: Iterable[Row]) -> dict[str, Row]:
+    """The pairs that a setup is in, by the other setup."""
+    return {
+        pair["setup_b"] if pair["setup_a"] == setup else pair["setup_a"]: pair
+        for pair in pairs
+        if setup in {pair["setup_a"], pair["setup_b"]}
+    }
+
+
+def _bands_apart(one: Row, other: Row) -> bool:
+    bands = one["band_low"], one["band_high"], other["band_low"], other["band_high"]
+    return None not in bands and (
+        one["band_high"] < other["band_low"] or other["band_high"] < one["band_low"]
+    )
 
 
 def told_apart(pair: Row) -> bool:

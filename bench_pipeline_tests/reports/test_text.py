@@ -47,7 +47,8 @@ def row(setup: str, **values: object) -> dict[str, object]:
 
 
 def pair(a: str, b: str, difference: float, p_holm: float | None) -> dict[str, object]:
-    return {"setup_a": a, "setup_b": b, "difference": difference, "p_holm": p_holm}
+    facts = {"p_value": p_holm and p_holm / 2, "method": "paired t, n=10 tasks; exact McNemar n=10 tasks"}
+    return {"setup_a": a, "setup_b": b, "difference": difference, "p_holm": p_holm, **facts}
 
 
 def test_a_cost_says_over_how_many_cells_it_is_and_unknown_is_a_dash() -> None:
@@ -87,7 +88,8 @@ def test_a_lead_that_is_not_separable_is_a_warning_that_names_whom_it_may_be() -
     rows = [row("a"), row("b", rank=2), row("c", rank=3)]
     pairs = [pair("a", "b", 0.1, 0.4), pair("a", "c", 0.9, 0.001), pair("b", "c", 0.8, 0.04)]
     notes = ranking_notes(rows, pairs, {}, {})
-    assert Note("warning", "the lead of a is not distinguishable from b") in notes
+    said = "the lead of a is not distinguishable from b (p 0.2, 0.4 after Holm)"
+    assert Note("warning", f"{said}; exact McNemar n=10 tasks, Holm over 3 pairs") in notes
     assert Note("told apart", "a above c, difference +90.0 points, p 0.001 after Holm") in notes
     assert Note("over", "10 tasks that all ranked setups measured") in notes
 
@@ -100,7 +102,29 @@ def test_a_separable_lead_has_no_warning_and_a_single_setup_none_either() -> Non
 
 def test_setups_that_share_the_first_rank_are_not_told_apart() -> None:
     notes = ranking_notes([row("a"), row("b")], [pair("a", "b", 0.0, None)], {}, {})
-    assert Note("warning", "the lead of a is not distinguishable from b") in notes
+    (warning,) = [note.text for note in notes if note.kind == "warning"]
+    assert warning.startswith("the lead of a is not distinguishable from b (p -, - after Holm)")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(3, 4, True), (2, 4, False), (None, None, False)],
+    ids=["apart", "touching", "none"],
+)
+def test_bands_that_lie_apart_while_the_test_does_not_are_explained(
+    low: int | None, high: int | None, said: bool
+) -> None:
+    rows = [row("a"), row("b", rank=2, band_low=low, band_high=high)]
+    notes = ranking_notes(rows, [pair("a", "b", 0.3, 0.06)], {}, {})
+    assert [note.text.partition(":")[0] for note in notes if note.kind == "bands"] == ["a and b"] * said
+
+
+def test_tasks_that_may_not_be_measured_with_are_named_with_the_command_that_checks_them() -> None:
+    notes = ranking_notes([row("a")], [], {}, {}, {"t1": "it was never validated"})
+    assert notes[-2:] == [
+        Note("not measured with", "t1: it was never validated"),
+        Note("not measured with", "bench task validate checks them again"),
+    ]
 
 
 def test_what_is_missing_is_named_with_the_command_that_fills_it() -> None:
