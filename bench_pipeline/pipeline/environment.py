@@ -10,12 +10,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_pipeline.errors import BenchError
+from bench_pipeline.execution.sandbox.base import SEARCH_PATH, TOOL_FILES
 from bench_pipeline.identity import digest
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
 # Probing a version or a fingerprint is a look, not work.
 _PROBE_WALL_S = 60.0
 _PROBE_OUTPUT = 256 * 1024
+# What a shell, and our supervisor, end with when there is no such program.
+_NOT_FOUND = 127
+# Own words, since `command -v` also finds what only the shell knows.
+_FIND_PROGRAM = """
+case $1 in /*) test -f "$1" && test -x "$1"; exit ;; esac
+IFS=:
+for folder in $PATH; do test -f "$folder/$1" && test -x "$folder/$1" && exit 0; done
+exit 1
+"""
 
 
 def named_interpreters(commands: Iterable[str]) -> tuple[str, ...]:
@@ -57,6 +67,7 @@ class Environment:
         self._bench = bench
         self._probes: dict[tuple[str, ...], tuple[int | None, str]] = {}
         self._interpreters: dict[str, str] = {}
+        self._programs: dict[tuple[str, str, Path | None], bool] = {}
 
     @cached_property
     def os_release(self) -> str:
@@ -123,6 +134,13 @@ class Environment:
                 )
             return wanted
         status, output = self._probe(tuple(definition.version.command))
+        if status == _NOT_FOUND:
+            sandbox = self._bench.sandbox.name
+            raise BenchError(
+                f"resolving the version of {definition.name}",
+                f"{definition.version.command[0]} is not in {SEARCH_PATH} of the {sandbox} sandbox",
+                "install it below /usr/local/bin or /usr/bin",
+            )
         pattern = definition.version.pattern
         found = re.search(pattern, output) if pattern else re.search(r"\S.*", output)
         if status != 0 or found is None:
@@ -139,6 +157,17 @@ class Environment:
                 f"install {wanted}, or ask for {version} or latest",
             )
         return version
+
+    def has_program(self, program: str, path: str, files: Path | None) -> bool:
+        """Whether a cell finds an executable file for ``program``: a name, looked for in ``path``, or a path.
+
+        ``{files}`` in a path is where the tool's ``files`` are shown.
+        """
+        key = (program, path, files)
+        if key not in self._programs:
+            status = self._run(("/bin/sh", "-c", _FIND_PROGRAM, "sh", program), {"PATH": path}, files)[0]
+            self._programs[key] = status == 0
+        return self._programs[key]
 
     def effect(
         self, task: "Task", base_tree: Path, base_digest: str, environment: str, pre: tuple[str, ...]
@@ -185,23 +214,34 @@ class Environment:
         return f"{status}: {output.strip()}"
 
     def _probe(self, argv: tuple[str, ...]) -> tuple[int | None, str]:
-        """Exit status and standard output of a command in an empty tree."""
-        from bench_pipeline.execution.sandbox import Command
-
+        """Exit status and standard output of a command in an empty tree, asked once."""
         if argv not in self._probes:
-            empty = self._bench.base_trees.get("empty", lambda _: None)
-            limits = self._bench.limits(None, wall_s=_PROBE_WALL_S, output_bytes=_PROBE_OUTPUT)
-            with self._bench.workspaces.open(empty) as workspace:
-                end = self._bench.sandbox.run(
-                    Command(argv),
-                    workspace.place,
-                    limits,
-                    stdout=workspace.logs / "stdout",
-                    stderr=workspace.logs / "stderr",
-                )
-                text = end.stdout.read_bytes().decode("utf-8", "replace")
-                self._probes[argv] = (end.exit_code, text)
+            self._probes[argv] = self._run(argv)
         return self._probes[argv]
+
+    def _run(
+        self, argv: tuple[str, ...], env: Mapping[str, str] | None = None, files: Path | None = None
+    ) -> tuple[int | None, str]:
+        """As ``_probe``, with variables, and with ``files`` shown, in whose place ``{files}`` is put."""
+        from bench_pipeline.execution.sandbox import Command, Mount
+
+        empty = self._bench.base_trees.get("empty", lambda _: None)
+        limits = self._bench.limits(None, wall_s=_PROBE_WALL_S, output_bytes=_PROBE_OUTPUT)
+        sandbox = self._bench.sandbox
+        with self._bench.workspaces.open(empty) as workspace:
+            place = workspace.place
+            if files is not None:
+                place = replace(place, mounts=(*place.mounts, Mount(files, TOOL_FILES)))
+                shown = sandbox.view(place).files
+                argv = tuple(word.replace("{files}", shown) if shown else word for word in argv)
+            end = sandbox.run(
+                Command(argv, dict(env or {})),
+                place,
+                limits,
+                stdout=workspace.logs / "stdout",
+                stderr=workspace.logs / "stderr",
+            )
+            return end.exit_code, end.stdout.read_bytes().decode("utf-8", "replace")
 
 
 def _kept_tree(path: Path) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from bench_pipeline.documents import Name, StrictModel, Text, read_jsonl
 from bench_pipeline.errors import DocumentError, NotFoundError, Problem
 from bench_pipeline.identity import IDENTITY_RECIPE, RUN_RECIPE, VERIFY_RECIPE, canonical_json, digest_bytes
+from bench_pipeline.pipeline.programs import program_problem
 from bench_pipeline.tasks import copy_tree, tree_digest
 
 if TYPE_CHECKING:
@@ -143,20 +144,18 @@ def job_of(bench: "Bench", plan: "Plan", cell: PlannedCell) -> "CellJob":
     )
 
 
-def refusal(job: "CellJob", kit: "Kit") -> str | None:
+def refusal(bench: "Bench", job: "CellJob", kit: "Kit") -> str | None:
     """Why a cell cannot be run on this machine at all, or None; asked before anything is spent."""
     from bench_pipeline.execution.invocation import network_refusal
 
     if job.task.verify.network and kit.sandbox.isolates:
         return "verify.network needs a network, and an isolated sandbox has none"
-    return next(
-        (
-            why
-            for leaf in job.setup.leaves()
-            if (why := network_refusal(leaf.definition, kit.sandbox, leaf.effects().values())) is not None
-        ),
-        None,
-    )
+    for leaf in job.setup.leaves():
+        why = network_refusal(leaf.definition, kit.sandbox, leaf.effects().values())
+        why = why or program_problem(bench, leaf, job.tool_files)
+        if why is not None:
+            return why
+    return None
 
 
 def keep_records(bench: "Bench", plan: "Plan", cell: PlannedCell) -> dict[str, str]:

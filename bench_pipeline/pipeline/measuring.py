@@ -251,7 +251,7 @@ class _Run:
     def _do(self, item: Item, kit: "Kit", *, candidate: bool) -> Deed:
         """Measure one identity, which is held; ``candidate``: there may be one that only needs its check."""
         job = job_of(self.bench, self.plan, item)
-        why = refusal(job, kit)
+        why = refusal(self.bench, job, kit)
         if why is not None:
             self._say_once([f"{item.setup} is not run: {why}"])
             return Deed(item, "skipped", "not_attempted", why)

@@ -13,6 +13,7 @@ from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.forecast import forecast, plan_digest
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.pricing import total
+from bench_pipeline.pipeline.programs import refuse_missing_programs
 from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
 from bench_pipeline.pipeline.spending import budget_of
 
@@ -60,6 +61,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
         bench.store, cells, tries=bench.project.config.tries, fresh=options.fresh, retry=options.retry > 0
     )
     refuse_other_plan(actions, options.plan)
+    refuse_missing_programs(bench, plan, actions)
     budget_of(bench, options).check(labels_to_run(actions))
     return RunRequest(
         options=options,
