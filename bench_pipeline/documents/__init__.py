@@ -30,7 +30,7 @@ from bench_pipeline.documents.reading import (
     read_json,
     read_toml,
 )
-from bench_pipeline.documents.schemas import json_schema
+from bench_pipeline.documents.schemas import front_matter_schema, json_schema
 
 __all__ = [
     "API_VERSION",
@@ -52,6 +52,7 @@ __all__ = [
     "TextOrList",
     "describe",
     "dotted",
+    "front_matter_schema",
     "json_schema",
     "load_yaml_bytes",
     "nearest",

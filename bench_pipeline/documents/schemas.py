@@ -9,15 +9,19 @@ from bench_pipeline.documents.reading import API_VERSION
 
 def json_schema(model: type[BaseModel], kind: str) -> dict[str, Any]:
     """The JSON Schema of a document: ``apiVersion`` and ``kind``, both required, and the model's fields."""
-    schema = _tidy(model.model_json_schema(by_alias=True, mode="validation"))
+    schema = front_matter_schema(model, kind)
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
-        "title": kind,
         "properties": {**head, **schema.get("properties", {})},
         "required": ["apiVersion", "kind", *schema.get("required", [])],
     }
+
+
+def front_matter_schema(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """The JSON Schema of the fields at the top of a text: those of the model."""
+    schema = _tidy(model.model_json_schema(by_alias=True, mode="validation"))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": title}
 
 
 # pydantic leaves a bound that follows a validator under its own name.

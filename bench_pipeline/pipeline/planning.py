@@ -230,21 +230,13 @@ def _planned_tasks(bench: "Bench") -> tuple[dict[str, PlannedTask], dict[str, st
 
 
 def _planned_golden(bench: "Bench") -> tuple[dict[str, PlannedTask], dict[str, str], list[Problem]]:
-    """The golden tasks with a workspace that start as they declare.
-
-    Packaged ones take part where the project has golden tasks of its own; everywhere else, a new version of this
-    package would add cells to evaluations that have nothing to do with them.
-    """
+    """The golden tasks that can run and start as they declare."""
     from bench_pipeline.pipeline.starts import start_of, start_problem
 
     planned: dict[str, PlannedTask] = {}
     left_out: dict[str, str] = {}
     problems = list(bench.golden.problems)
-    if all(task.packaged for task in bench.golden.tasks):
-        return planned, left_out, problems
-    for golden in bench.golden.tasks:
-        if golden.workspace is None:
-            continue
+    for golden in bench.golden.runnable:
         try:
             item = _planned_task(bench, golden.as_task())
             start = start_of(bench, item.task, item.base_tree, item.base_digest, item.environment_digest)

@@ -36,7 +36,7 @@ def stale_note(bench: "Bench", evaluation: str, cells: pa.Table) -> str | None:
         return None
     try:
         resolution = resolve(bench.project, bench.registry, load_evaluation(bench.project, evaluation))
-        ready = _ready_tasks(bench)
+        ready = _ready_tasks(bench, _distinct(cells, "task_id"))
     except BenchError as error:
         first = str(error).partition("\n")[0]
         return (
@@ -59,10 +59,12 @@ def stale_note(bench: "Bench", evaluation: str, cells: pa.Table) -> str | None:
     return f"{evaluation}: {older}; renew them: bench run {evaluation}"
 
 
-def _ready_tasks(bench: "Bench") -> dict[str, "Task"]:
+def _ready_tasks(bench: "Bench", shown: set[str]) -> dict[str, "Task"]:
+    """The tasks that cells are made of now; whether a new golden task starts as it declares, a run finds out."""
     from bench_pipeline.tasks import stale
 
-    return {task.id: task for task in bench.tasks.tasks if stale(task) is None}
+    golden = {task.id: task.as_task() for task in bench.golden.runnable if task.id in shown}
+    return {**golden, **{task.id: task for task in bench.tasks.tasks if stale(task) is None}}
 
 
 def _gone_and_new(what: str, shown: set[str], wanted: set[str]) -> list[str]:

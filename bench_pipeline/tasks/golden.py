@@ -182,6 +182,17 @@ class GoldenSet:
         """The tasks by their ids."""
         return {task.id: task for task in self.tasks}
 
+    @property
+    def runnable(self) -> tuple[GoldenTask, ...]:
+        """Those that cells are made of, if they start as they declare: the ones with a workspace.
+
+        Packaged ones take part where the project has golden tasks of its own; everywhere else, a new version of this
+        package would add cells to evaluations that have nothing to do with them.
+        """
+        if all(task.packaged for task in self.tasks):
+            return ()
+        return tuple(task for task in self.tasks if task.workspace is not None)
+
     def get(self, task_id: str) -> GoldenTask:
         """The task of that id; NotFoundError names the nearest."""
         if task_id in self.by_id:

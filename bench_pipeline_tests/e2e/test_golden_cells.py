@@ -277,3 +277,19 @@ def test_validate_names_files_that_do_not_parse_beside_the_tasks_that_do(project
     assert ended.status == 1
     assert "golden/standard/broken.md:2: roles: is not a known field" in ended.err
     assert "question" in [row["task_id"] for row in ended.json]
+
+
+def test_a_ranking_knows_the_golden_tasks_of_its_tables_and_names_those_that_changed(
+    project: Project,
+) -> None:
+    shell(project, "printf forty-two > answer.txt")
+    project.measure("mine")
+    fresh = project.ask("rank", "mine", "--json")
+    assert (fresh.status, fresh.err) == (0, "")
+    project.write("golden/standard/question.md", GOLDEN.replace("Write the", "Please write the"))
+    assert "tasks changed: question" in project.ask("rank", "mine").err
+    (project.root / "golden/standard/question.md").unlink()
+    assert (
+        "tasks that left: instruction-in-data, nothing-to-mend, page-numbers and 7 more"
+        in project.ask("rank", "mine").err
+    )
