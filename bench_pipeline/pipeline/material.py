@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bench_pipeline.documents import Name, StrictModel, Text, read_jsonl
-from bench_pipeline.errors import DocumentError, NotFoundError, Problem
+from bench_pipeline.errors import DocumentError, NotFoundError, Problem, RefusedError
 from bench_pipeline.identity import IDENTITY_RECIPE, RUN_RECIPE, VERIFY_RECIPE, canonical_json, digest_bytes
 from bench_pipeline.pipeline.programs import program_problem
 from bench_pipeline.tasks import copy_tree, tree_digest
+from bench_pipeline.tasks.paths import in_cache
 
 if TYPE_CHECKING:
     from bench_pipeline.evaluations import Setup, StepSetup
@@ -93,13 +94,15 @@ def project_files(bench: "Bench", definition: "ToolDefinition") -> tuple[Path, s
     The copy is immutable and shared, so that editing a file while cells run changes nothing for them.
     """
     root = bench.project.root
+    tried = f"reading the files of the tool {definition.name}"
     missing = [name for name in definition.files if not (root / name).exists()]
     if missing:
-        raise NotFoundError(
-            f"reading the files of the tool {definition.name}",
-            f"not in the project: {', '.join(missing)}",
-            "add them, or take them from the tool's files",
-        )
+        remedy = "add them, or take them from the tool's files"
+        raise NotFoundError(tried, f"not in the project: {', '.join(missing)}", remedy)
+    caches = [name for name in definition.files if in_cache(f"{name}/any" if (root / name).is_dir() else name)]
+    if caches:
+        wrong = f"caches of interpreters are no part of a tool: {', '.join(caches)}"
+        raise RefusedError(tried, wrong, "name the sources")
     scratch = bench.project.local_dir / "toolfiles" / f"{definition.name}.{os.getpid()}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)

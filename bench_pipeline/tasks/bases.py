@@ -16,7 +16,7 @@ from bench_pipeline.tasks.task import DirectorySource, RemoteSource, Task
 from bench_pipeline.tasks.trees import Dropped, copy_tree, tree_digest, tree_files
 
 # Names the rules by which a commit becomes a tree; another number makes every kept digest unknown.
-_RULES = "tree1"
+_RULES = "tree2"
 
 
 class Bases:

@@ -242,8 +242,8 @@ def _batch_contents(stream: IO[bytes], kind: bytes) -> Iterator[bytes]:
 def export_tree(repository: Repository, commit: str, into: Path) -> tuple[Dropped, ...]:
     """Write a commit's files into an empty folder, without any Git history.
 
-    Returns what could not become part of the tree: submodules, links that leave it, paths that may not be
-    written.
+    Returns what could not become part of the tree: submodules, links that leave it, caches of interpreters, paths
+    that may not be written.
     """
     return write_tree(repository.files(commit), into)
 

@@ -15,6 +15,21 @@ MAX_PATH_BYTES = 2000
 # As deep as a tree is ever read; no repository comes near it.
 MAX_DEPTH = 100
 
+# What Python and its tools write by themselves wherever they run; it differs from run to run.
+CACHE_FOLDERS = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+_CACHE_FILES = (".pyc", ".pyo")
+
+
+def is_cache(name: str, *, folder: bool) -> bool:
+    """Whether an entry of this name is an interpreter's cache, which is no part of a tree."""
+    return name in CACHE_FOLDERS if folder else name.endswith(_CACHE_FILES)
+
+
+def in_cache(path: str) -> bool:
+    """Whether the file at ``path`` is an interpreter's cache or lies in one."""
+    *folders, name = path.split("/")
+    return is_cache(name, folder=False) or any(is_cache(part, folder=True) for part in folders)
+
 
 def is_git_name(component: str) -> bool:
     """Whether a file system may take a name for ``.git``: any case, short name, stream or trailing dot."""

@@ -27,7 +27,7 @@ NOISE_PATTERNS = (
     "changelog.d/", ".changeset/", "newsfragments/", "AUTHORS", "AUTHORS.*", "CONTRIBUTORS", "CONTRIBUTORS.*",
     ".github/", ".gitlab/", ".gitlab-ci.yml", ".circleci/", ".travis.yml", "appveyor.yml", ".ci/",
     "azure-pipelines.yml", "Jenkinsfile", "/docs/**/*.png", "/docs/**/*.jpg", "/docs/**/*.gif",
-    "/docs/**/*.svg",
+    "/docs/**/*.svg", "__pycache__/", "*.py[co]",
 )  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 What belongs here: a tree as (path, mode, content), modes as Git writes them. What does not: Git objects
 (``git``), patches (``patches``) and what a tool left behind (``execution``).
 
-Empty folders are no part of a tree, as in Git; ``.git`` in any spelling is never read or written.
+Empty folders are no part of a tree, as in Git; ``.git`` in any spelling is never read or written. Nor are the
+caches of interpreters: they come and go with whatever ran, and would change every key that a tree is part of.
 """
 
 import errno
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench_pipeline.tasks.paths import is_git_name, link_problem, path_problem
+from bench_pipeline.tasks.paths import in_cache, is_cache, is_git_name, link_problem, path_problem
 
 PLAIN, EXECUTABLE, LINK = "100644", "100755", "120000"
 _FOLDER_MODE = 0o755  # whatever the umask is: the sandbox may run as another user
@@ -199,10 +200,11 @@ def walk_tree(root: Path) -> Iterator[tuple[str, str | None]]:
 def _walk_folder(folder: str, prefix: str) -> Iterator[tuple[str, str | None]]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if is_git_name(entry.name):
+            folder = entry.is_dir(follow_symlinks=False)
+            if is_git_name(entry.name) or is_cache(entry.name, folder=folder):
                 continue
             path = prefix + entry.name
-            if entry.is_dir(follow_symlinks=False):
+            if folder:
                 yield from _walk_folder(entry.path, path + "/")
             else:
                 yield path, _mode_of(entry.stat(follow_symlinks=False))
@@ -221,6 +223,8 @@ def _checked(file: TreeFile) -> TreeFile | Dropped:
     why = path_problem(file.path)
     if why is None and file.mode == LINK:
         why = link_problem(file.path, os.fsdecode(file.content))
+    if why is None and in_cache(file.path):
+        why = "an interpreter's cache"
     return file if why is None else Dropped(file.path, why)
 
 
@@ -242,7 +246,7 @@ def tree_digest(root: Path) -> str:
 def copy_tree(source: Path, into: Path) -> tuple[Dropped, ...]:
     """Copy the files and links of a folder into an empty one; what cannot be part of a tree is returned.
 
-    ``.git``, links that leave the folder, and sockets, devices and pipes are dropped.
+    ``.git``, caches of interpreters, links that leave the folder, and sockets, devices and pipes are dropped.
     """
     return write_tree(tree_files(source), into)
 

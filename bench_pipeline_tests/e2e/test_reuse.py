@@ -9,7 +9,7 @@ import pytest
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.explaining import explain
 from bench_pipeline.pipeline.validating import validate_tasks
-from bench_pipeline_tests.e2e.projects import CHECK, PRICING, Measured, Project, added
+from bench_pipeline_tests.e2e.projects import AGENT, CHECK, PRICING, Measured, Project, added
 
 Make = Callable[..., Project]
 
@@ -179,3 +179,26 @@ def test_a_candidate_that_was_lost_is_made_again(measured: tuple[Project, Measur
     second = project.measure("one")
     assert (second.actions, len(project.calls())) == ({"executed": 1}, 2)
     assert second.outcomes == {"passed": 1}
+
+
+def test_what_an_interpreter_leaves_beside_its_sources_changes_nothing(
+    measured: tuple[Project, Measured],
+) -> None:
+    project, _ = measured
+    for folder in ("agent", "tasks/alpha/base", "tasks/alpha/base/pinned"):
+        project.write(f"{folder}/__pycache__/helper.cpython-311.pyc", "bytes")
+        project.write(f"{folder}/stray.pyc", "bytes")
+    assert project.measure("one").actions == {"reused": 1}
+    fresh = project.measure("one", fresh=True)
+    assert fresh.outcomes == {"passed": 1}
+    trees = [path for path in (project.root / ".bench" / "trees").rglob("*") if "pyc" in path.name]
+    assert trees == []
+
+
+def test_a_tool_cannot_name_a_cache_as_its_file(measured: tuple[Project, Measured]) -> None:
+    project, _ = measured
+    project.write("agent/__pycache__/helper.pyc", "bytes")
+    for name in ("agent/__pycache__", "agent/__pycache__/helper.pyc"):
+        project.document("tools/agent.yaml", "Tool", {**AGENT, "files": ["agent", name]})
+        said = project.ask("run", "one", "--dry-run").err
+        assert f"caches of interpreters are no part of a tool: {name}" in said

@@ -302,3 +302,24 @@ def test_a_digest_depends_on_paths_modes_and_contents_only(tmp_path: Path) -> No
     (tmp_path / "same" / "a").chmod(0o600)
     assert len(digests) == 5
     assert tree_digest(tmp_path / "same") in digests
+
+
+CACHES = ("__pycache__/a.cpython-311.pyc", "d/__pycache__/b.pyc", "old.pyo", ".pytest_cache/v/x", ".mypy_cache/y")
+
+
+def test_caches_of_interpreters_change_no_digest_and_reach_no_tree(
+    repository: Path, into: Path, tmp_path: Path
+) -> None:
+    commit(repository, {"a.py": b"1", "d/b.py": b"2", "pyc": b"3", "x.pyc.txt": b"4"})
+    clean = tree_digest(repository)
+    # As `tree/1` made it before there were caches: a frozen vector.
+    assert clean == "524751a490a7723bff8caf766479a9ad38e6c58405494dacd2011047d8399b46"
+    commit(repository, dict.fromkeys(CACHES, b"cache"))
+    assert tree_digest(repository) == clean
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    copy_tree(repository, copied)
+    dropped = export_tree(Repository.open(repository), "HEAD", into)
+    for tree in (copied, into):
+        assert {path.name for path in tree.rglob("*") if path.is_file()} == {"a.py", "b.py", "pyc", "x.pyc.txt"}
+    assert {(item.path, item.why) for item in dropped} == {(path, "an interpreter's cache") for path in CACHES}
