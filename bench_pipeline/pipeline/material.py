@@ -99,7 +99,9 @@ def project_files(bench: "Bench", definition: "ToolDefinition") -> tuple[Path, s
     if missing:
         remedy = "add them, or take them from the tool's files"
         raise NotFoundError(tried, f"not in the project: {', '.join(missing)}", remedy)
-    caches = [name for name in definition.files if in_cache(f"{name}/any" if (root / name).is_dir() else name)]
+    caches = [
+        name for name in definition.files if in_cache(f"{name}/any" if (root / name).is_dir() else name)
+    ]
     if caches:
         wrong = f"caches of interpreters are no part of a tool: {', '.join(caches)}"
         raise RefusedError(tried, wrong, "name the sources")

@@ -200,11 +200,11 @@ def walk_tree(root: Path) -> Iterator[tuple[str, str | None]]:
 def _walk_folder(folder: str, prefix: str) -> Iterator[tuple[str, str | None]]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            folder = entry.is_dir(follow_symlinks=False)
-            if is_git_name(entry.name) or is_cache(entry.name, folder=folder):
+            inner = entry.is_dir(follow_symlinks=False)
+            if is_git_name(entry.name) or is_cache(entry.name, folder=inner):
                 continue
             path = prefix + entry.name
-            if folder:
+            if inner:
                 yield from _walk_folder(entry.path, path + "/")
             else:
                 yield path, _mode_of(entry.stat(follow_symlinks=False))

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from bench_pipeline.errors import SandboxError
 from bench_pipeline.execution import workspace as workspace_module
-from bench_pipeline.execution.base_trees import BaseTrees, base_manifest
+from bench_pipeline.execution.base_trees import BaseTrees, base_manifest, whole_manifest
 from bench_pipeline.execution.manifest import take_manifest
 from bench_pipeline.execution.workspace import Workspaces
 
@@ -288,6 +289,7 @@ def test_a_hundred_cells_use_one_folder_and_no_more_descriptors(
 def test_the_umask_of_the_user_does_not_show(base: Path, tmp_path: Path) -> None:
     script = f"""
 import os
+from collections.abc import Callable
 from pathlib import Path
 from bench_pipeline.execution.workspace import Workspaces
 os.umask(0o077)
@@ -306,6 +308,7 @@ def test_closing_removes_what_is_idle(base: Path, tmp_path: Path) -> None:
 
 def test_a_pool_that_nobody_closes_goes_with_its_process(base: Path, tmp_path: Path) -> None:
     script = f"""
+from collections.abc import Callable
 from pathlib import Path
 from bench_pipeline.execution.workspace import Workspaces
 pool = Workspaces(Path({str(tmp_path / "pool")!r}))
@@ -321,6 +324,7 @@ def test_a_sweep_removes_what_killed_processes_left_and_nothing_that_is_in_use(
 ) -> None:
     script = f"""
 import os, signal
+from collections.abc import Callable
 from pathlib import Path
 from bench_pipeline.execution.workspace import Workspaces
 with Workspaces(Path({str(tmp_path / "pool")!r})).open(Path({str(base)!r})) as workspace:
@@ -472,3 +476,69 @@ def test_the_place_for_base_trees_that_cannot_be_written_is_an_error_that_names_
     (tmp_path / "trees").write_text("a file")
     with pytest.raises(SandboxError, match="trees"):
         BaseTrees(tmp_path / "trees").get("key", fill)
+
+
+def append_to(tree: Path) -> None:
+    (tree / "a.txt").write_text((tree / "a.txt").read_text() + "edited\n")
+
+
+def same_size(tree: Path) -> None:
+    text = (tree / "a.txt").read_text()
+    (tree / "a.txt").write_text(text.swapcase())
+
+
+def add_file(tree: Path) -> None:
+    (tree / "new").write_text("edited\n")
+
+
+def remove_file(tree: Path) -> None:
+    (tree / "a.txt").unlink()
+
+
+def make_executable(tree: Path) -> None:
+    (tree / "a.txt").chmod(0o755)
+
+
+def make_link(tree: Path) -> None:
+    (tree / "a.txt").unlink()
+    (tree / "a.txt").symlink_to("run.sh")
+
+
+def lose_the_notes(tree: Path) -> None:
+    (tree.parent / "manifest.json").write_text("{")
+
+
+def count_builds(root: Path) -> tuple[Path, int]:
+    """The tree of a key in a process of its own, and how often it had to be built."""
+    built: list[Path] = []
+
+    def build(tree: Path) -> None:
+        built.append(tree)
+        fill(tree)
+
+    return BaseTrees(root).get("key", build), len(built)
+
+
+@pytest.mark.parametrize(
+    "edit", [append_to, same_size, add_file, remove_file, make_executable, make_link, lose_the_notes]
+)
+def test_a_kept_tree_that_was_edited_is_built_again(tmp_path: Path, edit: Callable[[Path], None]) -> None:
+    tree, builds = count_builds(tmp_path)
+    assert builds == 1
+    wanted = whole_manifest(tree)
+    for folder in (tree, *(path for path in tree.rglob("*") if not path.is_symlink())):
+        folder.chmod(folder.stat().st_mode | 0o200)
+    assert count_builds(tmp_path) == (tree, 0)
+    edit(tree)
+    assert count_builds(tmp_path) == (tree, 1)
+    assert whole_manifest(tree) == wanted
+    assert count_builds(tmp_path) == (tree, 0)
+
+
+def test_a_kept_tree_that_was_only_touched_or_run_from_is_used_as_it_is(tmp_path: Path) -> None:
+    tree, _ = count_builds(tmp_path)
+    tree.chmod(0o755)
+    os.utime(tree / "a.txt", ns=(1, 1))
+    (tree / "__pycache__").mkdir()
+    (tree / "__pycache__" / "a.pyc").write_bytes(b"cache")
+    assert count_builds(tmp_path) == (tree, 0)

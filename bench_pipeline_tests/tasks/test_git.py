@@ -304,7 +304,13 @@ def test_a_digest_depends_on_paths_modes_and_contents_only(tmp_path: Path) -> No
     assert tree_digest(tmp_path / "same") in digests
 
 
-CACHES = ("__pycache__/a.cpython-311.pyc", "d/__pycache__/b.pyc", "old.pyo", ".pytest_cache/v/x", ".mypy_cache/y")
+CACHES = (
+    "__pycache__/a.cpython-311.pyc",
+    "d/__pycache__/b.pyc",
+    "old.pyo",
+    ".pytest_cache/v/x",
+    ".mypy_cache/y",
+)
 
 
 def test_caches_of_interpreters_change_no_digest_and_reach_no_tree(
@@ -321,5 +327,12 @@ def test_caches_of_interpreters_change_no_digest_and_reach_no_tree(
     copy_tree(repository, copied)
     dropped = export_tree(Repository.open(repository), "HEAD", into)
     for tree in (copied, into):
-        assert {path.name for path in tree.rglob("*") if path.is_file()} == {"a.py", "b.py", "pyc", "x.pyc.txt"}
-    assert {(item.path, item.why) for item in dropped} == {(path, "an interpreter's cache") for path in CACHES}
+        assert {path.name for path in tree.rglob("*") if path.is_file()} == {
+            "a.py",
+            "b.py",
+            "pyc",
+            "x.pyc.txt",
+        }
+    assert {(item.path, item.why) for item in dropped} == {
+        (path, "an interpreter's cache") for path in CACHES
+    }
