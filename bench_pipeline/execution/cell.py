@@ -26,11 +26,12 @@ from bench_pipeline.execution.overlay import (
 )
 from bench_pipeline.execution.record import Judged, Produced, StepUse, Usage
 from bench_pipeline.execution.signals import verify_signals
+from bench_pipeline.execution.steering import steering_paths
 from bench_pipeline.execution.steps import Steps, timed
 from bench_pipeline.execution.usage import ToolEnd
 from bench_pipeline.execution.verification import Verification, run_setup, verify_candidate
 from bench_pipeline.execution.workspace import Workspace
-from bench_pipeline.tasks import PatchError, brought_by_tests, touched_by_reference
+from bench_pipeline.tasks import PatchError, brought_by_tests, hidden_test_files, touched_by_reference
 from bench_pipeline.tasks.trees import Dropped
 
 if TYPE_CHECKING:
@@ -133,12 +134,14 @@ def _violations(job: CellJob, overlay: Overlay) -> tuple[str, ...]:
     else:
         allowed = task.signals.allowed_paths
         expected = tuple(path for path in touched if any(protected(path, pattern) for pattern in allowed))
-    return violations(
+    named = violations(
         touched,
         declared=task.verify.protected_paths,
         brought_by_tests=brought_by_tests(task),
         touched_by_reference=expected,
     )
+    steering = set(steering_paths(job.base_tree, overlay, hidden_test_files(task))) - set(expected)
+    return tuple(sorted(steering.union(named)))
 
 
 def _checked(job: CellJob, overlay: Overlay, touched: Sequence[str], kit: Kit) -> Verification:

@@ -1,6 +1,7 @@
 """Which paths a candidate may not touch, and whether it did.
 
-Paths only: what a candidate holds is ``overlay``'s, what a violation means is ``outcome``'s.
+Names only: what contents and new modules do to a test runner is ``steering``'s, what a violation means is
+``outcome``'s.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,9 @@ RUNNER_CONFIGURATION = (
     ".coveragerc",
     "sitecustomize.py",
     "usercustomize.py",
+    "*.pth",
+    "nose2.cfg",
+    "unittest.cfg",
     "jest.config.*",
     "vitest.config.*",
     "karma.conf.*",
@@ -27,6 +31,13 @@ RUNNER_CONFIGURATION = (
     "phpunit.xml*",
     ".rspec",
     ".proverc",
+    "ava.config.*",
+    "cypress.config.*",
+    "wdio.conf.*",
+    "jasmine.json",
+    "nextest.toml",
+    "junit-platform.properties",
+    "*.runsettings",
 )
 
 

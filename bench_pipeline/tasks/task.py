@@ -13,6 +13,9 @@ from bench_pipeline.tasks.documents import TaskDocument, Tier
 from bench_pipeline.tasks.patches import read_patch
 from bench_pipeline.tasks.signals import SignalCheck
 
+# What is protected by default (execution.guard and execution.steering); raised whenever that changes.
+GUARD_RULES = 2
+
 
 @dataclass(frozen=True)
 class RemoteSource:
@@ -158,6 +161,11 @@ def brought_by_tests(task: Task) -> tuple[str, ...]:
     )
 
 
+def hidden_test_files(task: Task) -> tuple[str, ...]:
+    """The paths that the hidden tests write, new or not, sorted; PatchError when they cannot be read."""
+    return tuple(sorted({part.new for part in read_patch(task.verify.tests_patch) if part.new}))
+
+
 def _touched(patch: bytes) -> tuple[str, ...]:
     return tuple(sorted({path for part in read_patch(patch) for path in part.paths}))
 
@@ -176,13 +184,15 @@ def verify_components(task: Task) -> dict[str, object]:
 
     The reference itself is in no key; the paths that it touches are, because runner configuration that it
     leaves alone is protected. The validated test ids are, where a report is read. Of a golden task it is what
-    its signals and test commands say.
+    its signals and test commands say. The number of the rules by which candidates are guarded is in both: under
+    other rules, stored candidates are judged again.
     """
     if task.signals is not None:
-        return task.signals.document()
+        return {"guard": GUARD_RULES, **task.signals.document()}
     verify = task.verify
     validated = task.validation.tests if verify.results is not None and task.validation is not None else ()
     return {
+        "guard": GUARD_RULES,
         "tests": digest_bytes(verify.tests_patch),
         "command": verify.command,
         "setup": list(verify.setup),

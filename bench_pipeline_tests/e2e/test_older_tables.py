@@ -74,7 +74,8 @@ def test_setups_that_came_and_went_are_named_with_the_command_that_renews_the_ta
 def test_tasks_that_came_went_or_changed_are_named(project: Project, template: Project) -> None:
     shutil.copytree(template.root / "tasks" / "gamma", project.root / "tasks" / "gamma")
     shutil.rmtree(project.root / "tasks" / "beta")
-    project.write("tasks/alpha/prompt.md", "Another prompt for alpha.\n")
+    document = (project.root / "tasks/alpha/task.yaml").read_text()
+    project.write("tasks/alpha/task.yaml", document.replace('tier: "smoke"', 'tier: "stretch"'))
     said = note(project)
     assert "tasks not in them: gamma" in said
     assert "tasks that left: beta" in said

@@ -49,7 +49,21 @@ def test_a_declared_path_stays_protected_even_where_the_reference_touches_it() -
 
 
 @pytest.mark.parametrize(
-    "name", ["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "a/conftest.py"]
+    "name",
+    [
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "tox.ini",
+        "noxfile.py",
+        "a/conftest.py",
+        "sitecustomize.py",
+        "a/usercustomize.py",
+        "lib/hook.pth",
+        "nose2.cfg",
+        ".config/nextest.toml",
+    ],
 )
 def test_every_spelling_of_a_runner_s_configuration_is_protected(name: str) -> None:
     assert violations([name], declared=(), brought_by_tests=(), touched_by_reference=()) == (name,)
