@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_pipeline.errors import BenchError, CorruptPartError, NotFoundError, StoreError
+from bench_pipeline.errors import BenchError, CorruptPartError, NotFoundError, RefusedError, StoreError
 from bench_pipeline.evaluations import StepSetup
 from bench_pipeline.execution.guard import protected, violations
 from bench_pipeline.execution.invocation import precondition_problem
@@ -31,7 +31,13 @@ from bench_pipeline.execution.steps import Steps, timed
 from bench_pipeline.execution.usage import ToolEnd
 from bench_pipeline.execution.verification import Verification, run_setup, verify_candidate
 from bench_pipeline.execution.workspace import Workspace
-from bench_pipeline.tasks import PatchError, brought_by_tests, hidden_test_files, touched_by_reference
+from bench_pipeline.tasks import (
+    GitError,
+    PatchError,
+    brought_by_tests,
+    hidden_test_files,
+    touched_by_reference,
+)
 from bench_pipeline.tasks.trees import Dropped
 
 if TYPE_CHECKING:
@@ -271,10 +277,17 @@ def _with_overlay(
 ) -> Produced:
     """The candidate kept: its overlay for the checks to come, its patch for people.
 
-    The overlay of a failed run is a diagnostic; it is kept as evidence and never judged.
+    The overlay of a failed run is a diagnostic; it is kept as evidence and never judged. Where there is too much to
+    render, the evidence ``patch_not_rendered`` says so in place of the patch, and its lines are unknown.
     """
-    patch = render_patch(base_tree, overlay)
-    files, lines = patch_stats(patch)
+    lines: int | None = None
+    try:
+        patch = render_patch(base_tree, overlay)
+        files, lines = patch_stats(patch)
+        shown = {"patch": kit.keep(patch, "text/x-diff")}
+    except (RefusedError, GitError) as error:
+        files = len(overlay.touched_paths())
+        shown = {"patch_not_rendered": kit.keep(f"{error}\n".encode(), "text/plain")}
     digest = kit.keep_exactly(overlay.encode(), "application/octet-stream")
     failed = decide(replace(produced.facts, check=_UNCHECKED)).outcome_class != "verdict"
     return replace(
@@ -283,5 +296,5 @@ def _with_overlay(
         overlay_digest=digest,
         patch_files=files,
         patch_lines=lines,
-        artifacts={**artifacts, "overlay": digest, "patch": kit.keep(patch, "text/x-diff")},
+        artifacts={**artifacts, "overlay": digest, **shown},
     )

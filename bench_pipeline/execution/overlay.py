@@ -304,7 +304,8 @@ def render_patch(base_tree: Path, overlay: Overlay) -> bytes:
     base has them do not show.
 
     Raises:
-        BenchError: Git could not be run.
+        RefusedError: there is more to render than anybody reads.
+        BenchError: Git could not be run, or took too long.
     """
     before = {path: file for path in overlay.touched_paths() if (file := _base_file(base_tree, path))}
     return render(before, {entry.path: entry for entry in overlay.entries})

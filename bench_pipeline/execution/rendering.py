@@ -13,19 +13,32 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench_pipeline.errors import RefusedError
 from bench_pipeline.tasks.git import run_git
 from bench_pipeline.tasks.patches import read_patch
 from bench_pipeline.tasks.trees import TreeFile
 
 _TREE_MODE = b"40000"
+# A patch is rendered for people and after a cell's time: what nobody reads through costs no minutes.
+MAX_FILES = 5_000
+MAX_BYTES = 64 << 20
+_SECONDS = 60.0
 
 
 def render(before: Mapping[str, TreeFile], after: Mapping[str, TreeFile]) -> bytes:
     """The patch in Git's format, binary files included, that makes the files ``after`` of those ``before``.
 
     Raises:
-        BenchError: Git could not be run.
+        RefusedError: there is more to render than MAX_FILES or MAX_BYTES; nothing is done then.
+        BenchError: Git could not be run, or took too long.
     """
+    files = len({*before, *after})
+    size = sum(len(file.content) for side in (before, after) for file in side.values())
+    if files > MAX_FILES or size > MAX_BYTES:
+        wrong = (
+            f"{files} files with {size >> 20} MiB are more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB"
+        )
+        raise RefusedError("rendering the patch", wrong)
     with tempfile.TemporaryDirectory(prefix="bench-render-") as name:
         scratch = Path(name)
         git_dir, nothing = scratch / "git", scratch / "empty"
@@ -39,6 +52,7 @@ def render(before: Mapping[str, TreeFile], after: Mapping[str, TreeFile]) -> byt
              "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", *trees],
             cwd=nothing,
             git_dir=git_dir,
+            seconds=_SECONDS,
         )  # fmt: skip
 
 

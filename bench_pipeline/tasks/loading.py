@@ -15,6 +15,7 @@ from pathlib import Path
 from bench_pipeline.documents import Document, nearest, read_document
 from bench_pipeline.errors import DocumentError, NotFoundError, Problem
 from bench_pipeline.tasks.documents import TaskDocument
+from bench_pipeline.tasks.patches import MAX_PATCH_BYTES
 from bench_pipeline.tasks.task import Task, task_of
 from bench_pipeline.tasks.trees import LINK, read_file
 
@@ -168,7 +169,7 @@ def _beside(
 ) -> bytes:
     """The content of a plain file below the task's folder."""
     try:
-        found = read_file(document.path.parent, name)
+        found = read_file(document.path.parent, name, largest=MAX_PATCH_BYTES)
     except (OSError, ValueError) as error:
         problems.append(document.problem(field, f"{name} cannot be read: {error}"))
         return b""

@@ -144,11 +144,12 @@ class TreeWriter:
             os.unlink(name, dir_fd=folder)
 
 
-def read_file(root: Path, path: str) -> TreeFile | None:
+def read_file(root: Path, path: str, *, largest: int | None = None) -> TreeFile | None:
     """The file or link at ``path``, or None when none is there or it lies behind a link.
 
     Raises:
-        ValueError: something that is neither a file, a link nor a folder is there.
+        ValueError: something that is neither a file, a link nor a folder is there, or has more than ``largest``
+            bytes, of which none is read then.
     """
     place = root
     *parents, name = path.split("/")
@@ -166,6 +167,8 @@ def read_file(root: Path, path: str) -> TreeFile | None:
     mode = _mode_of(found)
     if mode is None:
         raise ValueError(f"{path} is neither a file nor a link")
+    if largest is not None and found.st_size > largest:
+        raise ValueError(f"{path} has {found.st_size} bytes, more than {largest >> 20} MiB")
     return TreeFile(path, mode, _content(place, mode))
 
 

@@ -80,3 +80,17 @@ def test_a_damaged_record_of_what_setup_does_is_measured_again(make: Make, damag
     kept.write_bytes(damage.encode("utf-8", "surrogateescape"))
     assert Bench(project.root, backend="bubblewrap").plan().cells["pre_digest"].to_pylist() == before
     assert None not in before
+
+
+def test_a_candidate_too_large_to_render_is_judged_and_says_that_its_patch_is_not_there(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_pipeline.execution.rendering.MAX_BYTES", 1 << 20)
+    project.acts("one", f"large {2 << 20}")
+    (row,) = project.measure("one").rows
+    assert (row["outcome"], row["patch_files"], row["patch_lines"]) == ("passed", 2, None)
+    evidence = dict(row["artifacts"])
+    assert "patch" not in evidence
+    store = Bench(project.root).store
+    assert b"more than 5000 files or 1 MiB" in store.artifacts.get(evidence["patch_not_rendered"])
+    assert store.artifacts.exists(evidence["overlay"])

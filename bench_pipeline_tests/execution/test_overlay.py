@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_pipeline.errors import SandboxError, StoreError
+from bench_pipeline.errors import RefusedError, SandboxError, StoreError
 from bench_pipeline.execution import overlay as overlay_module
+from bench_pipeline.execution import rendering
 from bench_pipeline.execution.manifest import Exclusions, take_manifest
 from bench_pipeline.execution.overlay import (
     Overlay,
@@ -430,3 +431,14 @@ def test_attributes_of_the_tree_do_not_steer_the_patch(trees: Trees) -> None:
     (trees.tree / ".gitattributes").write_text("* binary\n*.txt diff=evil filter=evil\n")
     (trees.tree / "a.txt").write_text("one\nthree\n")
     assert b"-two\n+three\n" in render_patch(trees.base, trees.captured())
+
+
+def test_more_than_anybody_reads_is_not_rendered(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        (trees.tree / f"new{number}").write_text("x" * 100)
+    for bound, value in (("MAX_FILES", 2), ("MAX_BYTES", 299)):
+        with monkeypatch.context() as small:
+            small.setattr(rendering, bound, value)
+            with pytest.raises(RefusedError, match="rendering the patch: 3 files"):
+                render_patch(trees.base, trees.captured())
+    assert patch_stats(render_patch(trees.base, trees.captured())) == (3, 3)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench_pipeline.errors import DocumentError, NotFoundError
-from bench_pipeline.tasks import DirectorySource, RemoteSource, load_tasks, task_components, verify_components
+from bench_pipeline.tasks import (
+    DirectorySource,
+    RemoteSource,
+    load_tasks,
+    task_components,
+    trees,
+    verify_components,
+)
 from bench_pipeline.tasks.loading import MAX_ID, folded, id_problem
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -271,3 +278,15 @@ def test_an_id_that_is_taken_is_one_plain_path_component(task_id: str) -> None:
 def test_folding_is_idempotent_and_forgets_case_and_separators(task_id: str) -> None:
     assert folded(folded(task_id)) == folded(task_id)
     assert folded(task_id.upper().lower()) == folded(task_id.replace("_", "-").lower())
+
+
+@pytest.mark.parametrize("name", ["prompt.md", "tests.patch", "reference.patch"])
+def test_a_file_of_gigabytes_is_refused_without_being_read(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_task(tmp_path, "t-1")
+    os.truncate(folder / name, 3 << 30)
+    monkeypatch.setattr(
+        trees, "_content", lambda place, _: place.read_bytes() if place.name != name else 1 / 0
+    )
+    assert f"{name} cannot be read: {name} has 3221225472 bytes, more than 64 MiB" in messages(tmp_path)
