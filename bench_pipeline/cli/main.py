@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
 
 import click
 
@@ -72,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status (see errors.py and docs/reference)."""
     args = list(sys.argv[1:] if argv is None else argv)
     status = 1
+    _occupy_closed_streams()
     try:
         _refuse_empty(args)
         result = bench.main(args=args, prog_name="bench", standalone_mode=False)
@@ -85,21 +88,51 @@ def main(argv: Sequence[str] | None = None) -> None:
         status = done.exit_code
     except (click.Abort, KeyboardInterrupt):
         status = 128 + signal.SIGINT
-        click.echo("bench: interrupted", err=True)
+        _say("bench: interrupted")
     except click.ClickException as error:
         status = 2
         error.show()
     except BrokenPipeError:
-        # The reader went away; a second failure while Python flushes at exit would only add noise.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop(sys.stdout)
     except Exception as error:
-        if "--debug" in args:
+        if isinstance(error, OSError) and _from_printing(error):
+            _drop(sys.stdout)
+            _say(f"bench: writing the output: {error.strerror or error}: write it somewhere else")
+        elif "--debug" in args:
             raise
-        click.echo(
-            f"bench: {type(error).__name__}: {error}: this is a fault of bench itself; --debug shows where",
-            err=True,
-        )
+        else:
+            kind = type(error).__name__
+            _say(f"bench: {kind}: {error}: this is a fault of bench itself; --debug shows where")
     sys.exit(status)
+
+
+def _occupy_closed_streams() -> None:
+    """Put the null device where a standard stream was closed, or the next file opened would be taken for it."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _from_printing(error: OSError) -> bool:
+    """Whether standard output took no more, such as a full disk: the error came out of what prints."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    module = frame.tb_frame.f_globals["__name__"] if frame is not None else ""
+    return module == __name__ or module.partition(".")[0] in {"click", "rich"}
+
+
+def _drop(stream: TextIO) -> None:
+    """Send a stream that cannot be written to nowhere: Python would fail on it once more while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _say(text: str) -> None:
+    """A line on standard error, for as long as that can be written."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def _refuse_empty(args: Sequence[str]) -> None:
@@ -120,4 +153,4 @@ def _report(error: BenchError, args: Sequence[str]) -> None:
         import traceback
 
         traceback.print_exception(error)
-    click.echo(f"bench: {plain_text(str(error))}", err=True)
+    _say(f"bench: {plain_text(str(error))}")

@@ -29,7 +29,7 @@ def test_tables_can_be_joined_and_what_is_not_finite_is_null(
 def test_a_query_may_come_from_standard_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("select 1 as one"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"select 1 as one")))
     assert call("sql", "-", "--project", project(tmp_path, DATA)) == 0
     assert capsys.readouterr().out == "one=1\n"
 
