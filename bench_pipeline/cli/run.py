@@ -46,7 +46,11 @@ from bench_pipeline.reports.escaping import plain_text
 @click.option(
     "--max-cells", type=click.IntRange(0, LARGEST), metavar="N", help="Run the tool for at most N cells."
 )
-@click.option("--plan", metavar="DIGEST", help="Refuse to run another plan than this one of a dry run.")
+@click.option(
+    "--plan",
+    metavar="DIGEST",
+    help="Refuse to run another plan than this one of a dry run (8 digits suffice).",
+)
 @click.option("--concurrency", type=click.IntRange(1, LARGEST), metavar="N", help="Cells side by side.")
 @click.option(
     "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."

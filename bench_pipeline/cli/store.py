@@ -1,6 +1,7 @@
 """``bench store``: verify, compact, migrate, clean the store, and forget a cell."""
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,12 @@ from bench_pipeline.cli.output import (
     emit_json,
     emit_rows,
     format_options,
+    is_terminal,
     project_option,
     project_root,
     wants_plain,
 )
+from bench_pipeline.errors import UsageError
 from bench_pipeline.reports.escaping import plain_text
 
 if TYPE_CHECKING:
@@ -101,23 +104,32 @@ def gc(*, dry_run: bool, hours: float | None, project_dir: str | None, as_json: 
 
 @store.command()
 @click.argument("identity")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @project_option
 @format_options
-def forget(identity: str, *, project_dir: str | None, as_json: bool, plain: bool) -> None:
-    """Remove everything stored about one cell; IDENTITY is all of its 64 hex digits.
+def forget(identity: str, *, yes: bool, project_dir: str | None, as_json: bool, plain: bool) -> None:
+    """Remove everything stored about one cell; IDENTITY is its 64 hex digits, or the first six or more.
 
-    A candidate or evidence that other cells share stays.
+    A candidate or evidence that other cells share stays. On a terminal it asks first; elsewhere the start of an
+    identity needs --yes.
 
     \b
-    bench store forget 3f9ac2...
+    bench store forget 3f9ac2
+    bench store forget 3f9ac2 --yes
     """
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.pipeline.explaining import find_identity
     from bench_pipeline.pipeline.store_maintenance import forget_cell
 
-    if not re.fullmatch("[0-9a-f]{64}", identity):
-        raise click.BadParameter(
-            "give all 64 hex digits; `bench table verdicts` lists them", param_hint="IDENTITY"
+    whole = re.fullmatch("[0-9a-f]{64}", identity) is not None
+    found = identity if whole else find_identity(Bench(project_root(project_dir)), identity)
+    if not yes and is_terminal(sys.stdin):
+        click.confirm(f"Forget all that was measured of the cell {found}?", abort=True, err=True)
+    elif not yes and not whole:
+        raise UsageError(
+            "forgetting a cell", f"{identity} is the start of an identity", f"give all of {found}, or --yes"
         )
-    _print(forget_cell(_open(project_dir), identity), as_json=as_json, plain=plain)
+    _print(forget_cell(_open(project_dir), found), as_json=as_json, plain=plain)
 
 
 def _open(project_dir: str | None, *, read_only: bool = False) -> "Store":

@@ -153,11 +153,13 @@ def _adapter_problem(facts: CellFacts) -> str | None:
 
 
 def _tool_error(end: ToolEnd) -> str:
-    return (
+    kind = (
         "refused by the model"
         if end.error_class == "refused"
         else f"API error: {end.error_class or 'unknown'}"
     )
+    said = " ".join((end.error or "").split())
+    return f"{kind}: {said}" if said else kind
 
 
 def _skipped(facts: CellFacts) -> str | None:

@@ -106,11 +106,22 @@ class Steps:
         )
         self.started = True
         outputs = invocation.outputs(end.stdout, end.stderr, place.home)
-        self._take_end(leaf, invocation, end, parse_end(invocation.usage_format, outputs), wall < remaining)
+        parsed = self._without_secrets(parse_end(invocation.usage_format, outputs))
+        self._take_end(leaf, invocation, end, parsed, wall < remaining)
         self._keep_outputs(name, outputs)
         if place.handover is not None and handed is not None:
             self._keep_handover(name, capture(place.handover, handed).entries)
         return self._ended_well(invocation, end)
+
+    def _without_secrets(self, parsed: ToolEnd) -> ToolEnd:
+        """A tool may quote in its last words what it was given; reasons are made of them."""
+        redact = self.kit.redactor.redact_text
+        words = {
+            name: redact(said)
+            for name in ("error", "final_text", "unreadable")
+            if (said := getattr(parsed, name)) is not None
+        }
+        return replace(parsed, **words)
 
     def _take_end(
         self, leaf: StepSetup, invocation: Invocation, end: ProcessEnd, parsed: ToolEnd, own_time: bool

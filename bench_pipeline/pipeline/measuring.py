@@ -26,6 +26,7 @@ from bench_pipeline.pipeline.running import labels_to_run, refuse_other_plan
 from bench_pipeline.pipeline.selection import Partition, RunOptions
 from bench_pipeline.pipeline.spending import budget_of
 from bench_pipeline.pipeline.tables import Written, write_table
+from bench_pipeline.pipeline.telling import not_told_before
 from bench_pipeline.pipeline.working import work
 from bench_pipeline.store.locks import LEASE_TERM_S, LockHeldError
 from bench_pipeline.store.schemas import CANDIDATE_PARTS, VERDICT_PARTS
@@ -263,12 +264,14 @@ class _Run:
         return replace(deed, started_at=started, ended_at=datetime.now(UTC))
 
     def _say_once(self, sentences: Iterable[str]) -> None:
-        """Tell people what this machine cannot enforce, each thing once a run."""
+        """Record what this machine cannot enforce, each thing once a run; tell people once for the project."""
         with self._saying:
-            for sentence in set(sentences) - self._said:
-                self._said.add(sentence)
+            new = set(sentences) - self._said
+            self._said |= new
+            for sentence in sorted(new):
                 self.log(sentence)
-                self.bench.on_notice(sentence)
+            for sentence in not_told_before(self.bench, new) if new else ():
+                self.bench.on_notice(f"{sentence} (said once; `bench doctor` says it again)")
 
     def _known(self, item: Item) -> bool:
         """Whether a verdict of the identity has appeared since the plan was made."""

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench_pipeline.errors import BenchError, DocumentError, Problem
+from bench_pipeline.errors import BenchError, DocumentError, Problem, SandboxError
 from bench_pipeline.identity import cell_keys, digest
 from bench_pipeline.pipeline.material import prediction_digest
 from bench_pipeline.pipeline.selection import Selection
@@ -214,6 +214,8 @@ def _planned_tasks(bench: "Bench") -> tuple[dict[str, PlannedTask], dict[str, st
             continue
         try:
             planned[task.id] = _planned_task(bench, task)
+        except SandboxError:
+            raise  # The same for every task: said once.
         except BenchError as error:
             problems.append(Problem(f"tasks/{task.id}/task.yaml", None, "source", str(error)))
     golden, golden_left_out, golden_problems = _planned_golden(bench)
@@ -240,6 +242,8 @@ def _planned_golden(bench: "Bench") -> tuple[dict[str, PlannedTask], dict[str, s
         try:
             item = _planned_task(bench, golden.as_task())
             start = start_of(bench, item.task, item.base_tree, item.base_digest, item.environment_digest)
+        except SandboxError:
+            raise
         except BenchError as error:
             problems.append(Problem(str(golden.file), None, "workspace", str(error)))
             continue

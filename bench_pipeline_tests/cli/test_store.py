@@ -1,5 +1,6 @@
 """``bench store``: what each command prints, and its exit status."""
 
+import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from bench_pipeline.cli.main import main
 from bench_pipeline.store import Store
 from bench_pipeline.store.schemas import VERDICT_PARTS
+from bench_pipeline_tests.cli.calling import project as tabled
+from bench_pipeline_tests.outcomes import sha, tasks
 
 
 @pytest.fixture
@@ -137,12 +140,57 @@ def test_a_cell_is_forgotten_by_its_whole_identity(
 
 
 @pytest.mark.parametrize("identity", ["01", "../../x", "AB" * 32])
-def test_an_identity_that_is_not_whole_is_a_usage_error(
+def test_what_starts_no_identity_forgets_nothing(
     project: Path, store: Store, identity: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, _, err = run(capsys, project, "forget", identity)
-    assert status == 2
-    assert "64 hex digits" in err
+    status, _, err = run(capsys, project, "forget", identity, "--yes")
+    assert status == 1
+    assert "looking up the cell" in err
+    assert len(store.verdicts.history((bytes([1]) * 32).hex())) == 1
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> tuple[Path, Store, str]:
+    """A project whose tables know a cell that has a verdict."""
+    (tmp_path / "planned").mkdir()
+    root = Path(tabled(tmp_path / "planned", {"a": tasks(True, False)}))
+    store = Store.open(root / ".bench")
+    identity = sha("a t000 1")
+    row = {
+        "identity": bytes.fromhex(identity),
+        "run_key": bytes(32),
+        "verify_key": bytes(32),
+        "outcome": "passed",
+        "outcome_class": "verdict",
+        "passed": True,
+        "tool_ran": True,
+        "measured_at": datetime.now(UTC),
+    }
+    store.verdicts.append(VERDICT_PARTS.from_rows([row]))
+    return root, store, identity
+
+
+def test_the_start_of_an_identity_is_forgotten_when_it_is_confirmed(
+    planned: tuple[Path, Store, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, _, identity = planned
+    monkeypatch.setattr("bench_pipeline.cli.store.is_terminal", lambda _: False)
+    status, _, err = run(capsys, root, "forget", identity[:8])
+    assert (status, f"give all of {identity}, or --yes" in err) == (2, True)
+    status, document = run_json(capsys, root, "forget", identity[:8], "--yes")
+    assert (status, document["identity"], document["verdict_rows"]) == (0, identity, 1)
+
+
+@pytest.mark.parametrize(("answer", "status", "left"), [("y\n", 0, 0), ("n\n", 130, 1), ("", 130, 1)])
+def test_on_a_terminal_forgetting_is_asked_about(
+    planned: tuple[Path, Store, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str,
+    status: int, left: int,
+) -> None:  # fmt: skip
+    root, store, identity = planned
+    monkeypatch.setattr("bench_pipeline.cli.store.is_terminal", lambda _: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert run(capsys, root, "forget", identity)[0] == status
+    assert len(store.verdicts.history(identity)) == left
 
 
 def test_without_a_project_the_error_says_what_to_do(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bench_pipeline.execution.sandbox import choose
 from bench_pipeline_tests.e2e.projects import Project, wait_for, without_caches
 
 Make = Callable[..., Project]
@@ -42,6 +43,15 @@ def test_a_dry_run_writes_nothing_and_calls_no_agent(project: Project) -> None:
     assert [setup["cost_median"] for setup in document["setups"]] == [None, None]
     assert [setup["cost_unknown"] for setup in document["setups"]] == [6, 6]
     assert (without_caches(project.root), project.calls()) == (before, [])
+
+
+def test_a_sandbox_that_is_not_there_is_one_error_and_not_one_a_task(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choose, "_docker", lambda: ("", "docker has no engine"))
+    ended = project.ask("run", "one", "--dry-run", "--sandbox", "docker")
+    assert (ended.status, ended.err.count("docker has no engine")) == (1, 1)
+    assert ended.err.startswith("bench: opening a sandbox")
 
 
 def test_a_run_narrowed_to_a_tier_and_an_attempt_runs_nothing_else(project: Project) -> None:

@@ -91,6 +91,14 @@ def test_the_plan_that_was_looked_at_runs_and_is_another_one_afterwards(project:
         project.measure("one", plan=planned)
 
 
+def test_the_start_of_a_digest_names_the_plan_when_it_is_long_enough(project: Project) -> None:
+    planned = digest(project)
+    for too_short in (planned[:7], "0" * 8):
+        with pytest.raises(RefusedError, match="8 digits of it or more"):
+            project.measure("one", plan=too_short)
+    assert project.measure("one", plan=planned[:8].upper()).outcomes == {"passed": 6}
+
+
 def test_a_price_does_not_change_the_plan(project: Project) -> None:
     planned = digest(project)
     (project.root / "pricing.yaml").unlink()

@@ -71,7 +71,7 @@ def test_a_cell_that_did_everything_right_passes_without_a_reason():
         (replace(PASSING, check=None), "infrastructure_error", "not verified"),
         # adapter
         (CellFacts(precondition="credential X is not set"), "adapter_error", "credential X is not set"),
-        (replace(PASSING, end=ToolEnd("error", "x", "rate")), "adapter_error", "API error: rate"),
+        (replace(PASSING, end=ToolEnd("error", "x", "rate")), "adapter_error", "API error: rate: x"),
         (replace(PASSING, end=ToolEnd("error", "x", "refused")), "adapter_error", "refused"),
         (replace(PASSING, end=ToolEnd("none")), "adapter_error", "no end"),
         (replace(PASSING, end=ToolEnd("completed", unreadable="bad")), "adapter_error", "unreadable"),

@@ -376,6 +376,12 @@ class TestOwnFormat:
     def test_a_named_file_is_read_instead(self, tmp_path):
         assert _end("bench-json", tmp_path, b"noise", result=_lines(self.REPORT)).turns == 5
 
+    def test_the_last_words_of_a_tool_that_names_no_error_are_its_error(self, tmp_path):
+        last = {"state": "error", "final_text": "no model called x"}
+        assert _end("bench-json", tmp_path, _lines(last)).error == "no model called x"
+        assert _end("bench-json", tmp_path, _lines({**last, "error": "quota"})).error == "quota"
+        assert _end("bench-json", tmp_path, _lines({**last, "state": "limit"})).error is None
+
     def test_an_error_has_the_class_that_it_names_or_that_its_text_says(self, tmp_path):
         named = {"state": "error", "error": "rate limit", "error_class": "refused"}
         assert _end("bench-json", tmp_path, _lines(named)).error_class == "refused"

@@ -31,7 +31,9 @@ def parse(outputs: ToolOutputs) -> ToolEnd:
     if not isinstance(report, dict) or report.get("state") not in _STATES:
         return ToolEnd("none", unreadable=f"no JSON object with a state of {', '.join(_STATES)}")
     state = cast("State", report["state"])
-    error = text(report.get("error")) if state != "completed" else None
+    # A tool that says what went wrong in its last words only said it all the same.
+    said = text(report.get("error")) or text(report.get("final_text"))
+    error = said if state == "error" else text(report.get("error")) if state == "limit" else None
     cost = usd(report.get("cost_usd"))
     tokens = mapping(report.get("tokens"))
     return ToolEnd(
