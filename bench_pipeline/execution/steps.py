@@ -115,13 +115,16 @@ class Steps:
 
     def _without_secrets(self, parsed: ToolEnd) -> ToolEnd:
         """A tool may quote in its last words what it was given; reasons are made of them."""
-        redact = self.kit.redactor.redact_text
-        words = {
-            name: redact(said)
-            for name in ("error", "final_text", "unreadable")
-            if (said := getattr(parsed, name)) is not None
-        }
-        return replace(parsed, **words)
+
+        def redacted(said: str | None) -> str | None:
+            return None if said is None else self.kit.redactor.redact_text(said)
+
+        return replace(
+            parsed,
+            error=redacted(parsed.error),
+            final_text=redacted(parsed.final_text),
+            unreadable=redacted(parsed.unreadable),
+        )
 
     def _take_end(
         self, leaf: StepSetup, invocation: Invocation, end: ProcessEnd, parsed: ToolEnd, own_time: bool
