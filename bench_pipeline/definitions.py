@@ -1,12 +1,14 @@
 """The entry module of the code location: build it, nothing else."""
 
+import warnings
 from collections.abc import Mapping
+from itertools import chain
 
 import dagster as dg
 
-from bench_pipeline.defs.assets.evaluations import INPUTS, evaluation_assets
-from bench_pipeline.defs.checks import documents_check, table_checks
-from bench_pipeline.defs.jobs import evaluation_job
+from bench_pipeline.defs.assets.evaluations import evaluation_lane
+from bench_pipeline.defs.checks import table_checks
+from bench_pipeline.defs.jobs import jobs_of
 from bench_pipeline.errors import BenchError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
@@ -14,7 +16,8 @@ from bench_pipeline.resources import default_resources
 # The name under which the UI, workspace.yaml and run tags know this code location.
 LOCATION = "bench_pipeline"
 
-_CHECKED = ("evaluation_cells", "verdicts", "evaluation_rankings", "paired_comparisons")
+# Each makes its lane over an attempt axis of the given size.
+_LANES = (evaluation_lane,)
 
 
 def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
@@ -22,11 +25,17 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
     chosen = {**default_resources(), **(resources or {})}
     bench = chosen["bench"]
     assert isinstance(bench, Bench)
-    assets = evaluation_assets(bench.max_attempts())
+    with warnings.catch_warnings():
+        # Of backfill policies: nobody who runs `bench` can do anything about it.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        lanes = [make(bench.max_attempts()) for make in _LANES]
     return dg.Definitions(
-        assets=[*INPUTS, *assets],
-        asset_checks=[*map(table_checks, _CHECKED), documents_check],
-        jobs=[evaluation_job(assets)],
+        assets=[
+            *chain.from_iterable(lane.inputs for lane in lanes),
+            *chain.from_iterable(lane.assets for lane in lanes),
+        ],
+        asset_checks=[check for lane in lanes for check in (*map(table_checks, lane.tables), *lane.checks)],
+        jobs=jobs_of(lanes),
         resources=chosen,
         executor=_executor(bench),
     )

@@ -1,4 +1,4 @@
-"""Starting Dagster from the command line: the project's instance, and one ranged run on it.
+"""Starting Dagster from the command line: the project's instance, and one ranged run on it per partition shape.
 
 With ``sweeping`` the only part of the command line that knows Dagster; imported by ``bench run`` and ``bench ui``
 when they run.
@@ -11,13 +11,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dagster import DagsterError, DagsterEventType, DagsterExecutionInterruptedError, DagsterInstance
+from dagster import (
+    AssetSelection,
+    DagsterError,
+    DagsterEventType,
+    DagsterExecutionInterruptedError,
+    DagsterInstance,
+    Definitions,
+    JobDefinition,
+)
 from dagster._core.instance.ref import InstanceRef
 from filelock import FileLock
 
 from bench_pipeline.cli.sweeping import alive, sweep
 from bench_pipeline.definitions import LOCATION, build_defs
-from bench_pipeline.defs.jobs import EVALUATE
+from bench_pipeline.defs.jobs import EVALUATE, SCORE
 from bench_pipeline.defs.partitions import key_of
 from bench_pipeline.errors import BenchError
 from bench_pipeline.pipeline.bench import Bench
@@ -82,24 +90,60 @@ def instance_in(home: Path) -> Iterator[DagsterInstance]:
         yield instance
 
 
-def run_evaluations(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:
-    """Materialise cells, verdicts, rankings and comparisons over a rectangle of partitions as one run.
+def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:
+    """Materialise the graph over a rectangle of partitions: one run over tiers and attempts, one over attempts.
 
-    Returns the run's id. An error of a step is raised as it is; a failed check is raised as BenchError, and an
-    interrupt as KeyboardInterrupt. The run is marked as failed in each of these cases.
+    With evaluations selected, the second holds only what depends on their verdicts. Returns the id of the first run.
+    An error of a step is raised as it is; a failed check is raised as BenchError, and an interrupt as
+    KeyboardInterrupt. The run is marked as failed in each of these cases.
     """
-    job = build_defs({"bench": bench}).resolve_job_def(EVALUATE)
-    run_id = str(uuid.uuid4())
+    definitions = build_defs({"bench": bench})
     home = dagster_home(bench)
-    with instance_in(home) as instance, alive(instance, home, run_id):
+    with instance_in(home) as instance:
+        measured = _run(
+            definitions.resolve_job_def(EVALUATE),
+            instance,
+            home,
+            (key_of(partitions[0]), key_of(partitions[-1])),
+            ops={"verdicts": {"config": _config(options)}},
+        )
+        for job in _scoring(definitions, options):
+            _run(job, instance, home, (str(partitions[0].attempt), str(partitions[-1].attempt)))
+    return measured
+
+
+def _scoring(definitions: Definitions, options: RunOptions) -> Iterator[JobDefinition]:
+    """The second job, or the part of it that depends on verdicts; none while no asset is partitioned by attempt."""
+    if SCORE not in {job.name for job in definitions.jobs or ()}:
+        return
+    job = definitions.resolve_job_def(SCORE)
+    if not options.selection.evaluations:
+        yield job
+        return
+    below = AssetSelection.assets("verdicts").downstream(include_self=False)
+    wanted = below.resolve(definitions.resolve_asset_graph()) & set(job.asset_layer.executable_asset_keys)
+    if wanted:
+        yield job.get_subset(asset_selection=wanted)
+
+
+def _run(
+    job: JobDefinition,
+    instance: DagsterInstance,
+    home: Path,
+    ends: tuple[str, str],
+    ops: dict[str, object] | None = None,
+) -> str:
+    """Execute a job over the range of partitions between ``ends``; the run's id."""
+    run_id = str(uuid.uuid4())
+    with alive(instance, home, run_id):
         try:
             job.execute_in_process(
                 instance=instance,
                 run_id=run_id,
-                run_config={"ops": {"verdicts": {"config": _config(options)}}, "loggers": _CONSOLE},
+                run_config={"ops": ops or {}, "loggers": _CONSOLE},
                 tags={
-                    "dagster/asset_partition_range_start": key_of(partitions[0]),
-                    "dagster/asset_partition_range_end": key_of(partitions[-1]),
+                    "dagster/asset_partition_range_start": ends[0],
+                    "dagster/asset_partition_range_end": ends[1],
                     ".dagster/repository": f"__repository__@{LOCATION}",
                     "dagster/max_retries": "0",
                 },

@@ -110,14 +110,14 @@ def run(
     _announce(bench, request)
     if not yes and request.paid and is_terminal(sys.stdin) and not click.confirm(_question(request)):
         raise click.Abort
-    from bench_pipeline.cli.launching import run_evaluations
+    from bench_pipeline.cli.launching import run_everything
     from bench_pipeline.cli.progress import progress
     from bench_pipeline.cli.stopping import stop_on_interrupt
 
     bench.interrupts = stop_on_interrupt
     bench.on_notice = notice
     with progress(bench, request.to_measure):
-        run_id = run_evaluations(bench, request.partitions, options)
+        run_id = run_everything(bench, request.partitions, options)
     document = summary(bench, request, run_id)
     _show_summary(document, run_id, as_json=as_json, plain=plain)
     _report_failures(document)

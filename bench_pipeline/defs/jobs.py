@@ -1,25 +1,38 @@
-"""Named jobs: what the command line and the UI start."""
+"""Named jobs: what the command line and the UI start, one for each partition shape."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
+
+from bench_pipeline.defs.lanes import Lane
 
 if TYPE_CHECKING:
     # The name of what define_asset_job returns is not exported.
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-EVALUATE = "evaluate"
+EVALUATE, SCORE = "evaluate", "score"
+_EVALUATE = (
+    "Plan the cells, run those without a verdict, rank and compare the setups. Runs of `bench run` are listed here "
+    "too. Tools are run, and may spend money, unless every cell is known."
+)
+_SCORE = "Score, compare and judge what was measured, attempt by attempt. No tool is run."
 
 
-def evaluation_job(assets: list[dg.AssetsDefinition]) -> "UnresolvedAssetJobDefinition":
-    """The evaluation lane, from cells to rankings."""
-    return dg.define_asset_job(
-        EVALUATE,
-        selection=dg.AssetSelection.assets(*assets),
-        description=(
-            "Plan the cells, run those without a verdict, rank and compare the setups. Runs of `bench run` are "
-            "listed here too. Tools are run, and may spend money, unless every cell is known."
-        ),
-        # What can be tried again is tried again inside the run, cell by cell and within its budget.
-        tags={"dagster/max_retries": "0"},
+def jobs_of(lanes: Sequence[Lane]) -> "list[UnresolvedAssetJobDefinition]":
+    """The jobs over the assets of all lanes; one without assets is left out."""
+    shapes = (
+        (EVALUATE, [asset for lane in lanes for asset in lane.by_tier], _EVALUATE),
+        (SCORE, [asset for lane in lanes for asset in lane.by_attempt], _SCORE),
     )
+    return [
+        dg.define_asset_job(
+            name,
+            selection=dg.AssetSelection.assets(*assets),
+            description=text,
+            # What can be tried again is tried again inside the run, cell by cell and within its budget.
+            tags={"dagster/max_retries": "0"},
+        )
+        for name, assets, text in shapes
+        if assets
+    ]

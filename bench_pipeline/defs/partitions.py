@@ -18,9 +18,20 @@ def tier_by_attempt(max_attempts: int) -> dg.MultiPartitionsDefinition:
     return dg.MultiPartitionsDefinition(
         {
             "tier": dg.StaticPartitionsDefinition(list(TIERS)),
-            "attempt": dg.StaticPartitionsDefinition([str(number) for number in range(1, max_attempts + 1)]),
+            "attempt": by_attempt(max_attempts),
         }
     )
+
+
+@cache
+def by_attempt(max_attempts: int) -> dg.StaticPartitionsDefinition:
+    """Attempts 1..max_attempts."""
+    return dg.StaticPartitionsDefinition([str(number) for number in range(1, max_attempts + 1)])
+
+
+def one_run() -> dg.BackfillPolicy:
+    """One run for a range that is backfilled from the UI: what its partitions share is done once."""
+    return dg.BackfillPolicy.single_run()
 
 
 def partition_of(key: str) -> Partition:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from bench_pipeline.cli.launching import run_evaluations
+from bench_pipeline.cli.launching import run_everything
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.initialising import write_instance_config
 from bench_pipeline.pipeline.running import prepare
@@ -28,7 +28,7 @@ def measure() -> list[Row]:
 
         def ours() -> None:
             bench = Bench(project)
-            run_evaluations(bench, prepare(bench, RunOptions()).partitions, RunOptions())
+            run_everything(bench, prepare(bench, RunOptions()).partitions, RunOptions())
 
         ours()
         peer = _Trivial(Path(folder))

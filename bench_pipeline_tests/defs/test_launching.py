@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 
-from bench_pipeline.cli.launching import dagster_home, instance_in, run_evaluations
+from bench_pipeline.cli.launching import dagster_home, instance_in, run_everything
 from bench_pipeline.errors import BenchError, RefusedError, StoreError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.selection import Partition, RunOptions
@@ -47,7 +47,7 @@ def test_an_error_of_a_step_is_raised_as_it_is_and_the_run_is_marked_as_failed(
 ) -> None:
     monkeypatch.setattr("bench_pipeline.defs.assets.evaluations.write_cells", raising(error))
     with pytest.raises(type(error)) as caught:
-        run_evaluations(bench, PART, RunOptions())
+        run_everything(bench, PART, RunOptions())
     assert caught.value is error
     assert only_run(bench)[1] is DagsterRunStatus.FAILURE
 
@@ -63,7 +63,7 @@ def test_a_failed_check_says_which_table_and_what_is_wrong(
 
     monkeypatch.setattr(bench.store.tables, "read", twice)
     with pytest.raises(BenchError, match="evaluation_cells: unique_keys: 2 rows that repeat a key"):
-        run_evaluations(bench, PART, RunOptions())
+        run_everything(bench, PART, RunOptions())
     assert only_run(bench)[1] is DagsterRunStatus.FAILURE
 
 
@@ -76,7 +76,7 @@ def test_a_signal_outside_the_measuring_is_an_interrupt_and_the_run_is_marked_as
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr("bench_pipeline.defs.assets.evaluations.write_cells", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_evaluations(bench, PART, RunOptions())
+        run_everything(bench, PART, RunOptions())
     signal.signal(signal.SIGTERM, before)
     assert only_run(bench)[1] is DagsterRunStatus.FAILURE
 
@@ -105,7 +105,7 @@ def test_an_instance_that_cannot_be_opened_says_what_to_mend(tmp_path: Path) -> 
 
 
 def test_a_run_of_a_command_is_listed_under_its_job_and_never_retried(bench: Bench) -> None:
-    run_id = run_evaluations(bench, PART, RunOptions())
+    run_id = run_everything(bench, PART, RunOptions())
     with instance_in(dagster_home(bench)) as instance:
         run = instance.get_run_by_id(run_id)
         assert run is not None

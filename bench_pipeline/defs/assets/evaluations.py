@@ -1,13 +1,14 @@
 """The evaluation lane: cells, verdicts, rankings, paired comparisons, and the files they come from."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 import dagster as dg
 from pydantic import Field
 
-from bench_pipeline.defs.partitions import key_of, partition_of, tier_by_attempt
+from bench_pipeline.defs.checks import documents_check
+from bench_pipeline.defs.lanes import Lane
+from bench_pipeline.defs.partitions import key_of, one_run, partition_of, tier_by_attempt
 from bench_pipeline.defs.reporting import column_schema, report_partitions, report_table
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cells import write_cells
@@ -89,22 +90,23 @@ class VerdictsConfig(dg.Config):
         )
 
 
-def evaluation_assets(max_attempts: int) -> list[dg.AssetsDefinition]:
-    """The lane's assets over an attempt axis of ``max_attempts``."""
-    with warnings.catch_warnings():
-        # Of the policy below: nobody who runs `bench` can do anything about it.
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        return _assets(tier_by_attempt(max_attempts))
+def evaluation_lane(max_attempts: int) -> Lane:
+    """The lane over an attempt axis of ``max_attempts``."""
+    axes = tier_by_attempt(max_attempts)
+    cells = _cells(axes)
+    verdicts = _verdicts(axes, cells)
+    return Lane(
+        INPUTS,
+        by_tier=[cells, verdicts, _rankings(verdicts), _comparisons(verdicts)],
+        checks=[documents_check],
+    )
 
 
-def _assets(partitions: dg.MultiPartitionsDefinition) -> list[dg.AssetsDefinition]:
-    # One run for a range that is backfilled from the UI: what its partitions share is planned once.
-    one_run = dg.BackfillPolicy.single_run()
-
+def _cells(axes: dg.MultiPartitionsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         deps=[spec.key for spec in INPUTS],
-        partitions_def=partitions,
-        backfill_policy=one_run,
+        partitions_def=axes,
+        backfill_policy=one_run(),
         metadata=column_schema("evaluation_cells"),
         **_COMMON,
     )
@@ -122,10 +124,14 @@ def _assets(partitions: dg.MultiPartitionsDefinition) -> list[dg.AssetsDefinitio
             context, "evaluation_cells", {key_of(part): item for part, item in written.items()}, {}
         )
 
+    return evaluation_cells
+
+
+def _verdicts(axes: dg.MultiPartitionsDefinition, cells: dg.AssetsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
-        deps=[evaluation_cells],
-        partitions_def=partitions,
-        backfill_policy=one_run,
+        deps=[cells],
+        partitions_def=axes,
+        backfill_policy=one_run(),
         metadata=column_schema("verdicts"),
         **_COMMON,
     )
@@ -153,6 +159,10 @@ def _assets(partitions: dg.MultiPartitionsDefinition) -> list[dg.AssetsDefinitio
             {key_of(part): done.counts(part) for part in done.written},
         )
 
+    return verdicts
+
+
+def _rankings(verdicts: dg.AssetsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         deps=[dg.AssetDep(verdicts, partition_mapping=dg.AllPartitionMapping())],
         metadata=column_schema("evaluation_rankings"),
@@ -166,6 +176,10 @@ def _assets(partitions: dg.MultiPartitionsDefinition) -> list[dg.AssetsDefinitio
         """
         return report_table("evaluation_rankings", write_rankings(bench))
 
+    return evaluation_rankings
+
+
+def _comparisons(verdicts: dg.AssetsDefinition) -> dg.AssetsDefinition:
     @dg.asset(
         deps=[dg.AssetDep(verdicts, partition_mapping=dg.AllPartitionMapping())],
         metadata=column_schema("paired_comparisons"),
@@ -178,4 +192,4 @@ def _assets(partitions: dg.MultiPartitionsDefinition) -> list[dg.AssetsDefinitio
         """
         return report_table("paired_comparisons", write_comparisons(bench))
 
-    return [evaluation_cells, verdicts, evaluation_rankings, paired_comparisons]
+    return paired_comparisons

@@ -1,0 +1,34 @@
+"""What a lane adds to the code location, and how the partition shapes of all lanes become runs.
+
+What belongs here: the shape of a lane. What does not: its assets (``assets/<lane>``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One lane: its input files, its assets by the run that they share, and its own checks.
+
+    Dagster runs assets of one partition shape together, and unpartitioned ones with either: ``by_tier`` are those
+    over tier x attempt and the unpartitioned ones below them, ``by_attempt`` those over attempts and theirs. Every
+    asset is a table of its name and gets the checks of that table; ``checks`` are further ones.
+    """
+
+    inputs: Sequence[dg.AssetSpec]
+    by_tier: Sequence[dg.AssetsDefinition] = ()
+    by_attempt: Sequence[dg.AssetsDefinition] = ()
+    checks: Sequence[dg.AssetChecksDefinition] = ()
+
+    @property
+    def assets(self) -> list[dg.AssetsDefinition]:
+        """All of its assets."""
+        return [*self.by_tier, *self.by_attempt]
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that its assets write."""
+        return [asset.key.to_user_string() for asset in self.assets]
