@@ -1,11 +1,22 @@
-"""Sums of quantities of which some are unknown.
+"""Sums of quantities of which some are unknown, and exact sums of many runs of values at once.
 
-What belongs here: the total that never treats unknown as zero. What does not: prices (``registry``).
+What belongs here: totals that never treat unknown as zero and never depend on the order of what is added. What does
+not: prices (``registry``).
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# Whole numbers up to two to this power are exact in a double.
+_EXACT_BITS = 53
+# The power of two below which its inverse is no double.
+_SMALLEST = -1000
 
 
 @dataclass(frozen=True)
@@ -33,3 +44,36 @@ def total(values: Iterable[float | None]) -> Total:
     if not all(math.isfinite(value) for value in known):
         raise ValueError("a total holds a value that is not finite; unknown is None")
     return Total(math.fsum(known) if known else None, len(known), len(items) - len(known))
+
+
+def segment_sums(
+    values: "npt.NDArray[np.float64]", starts: "npt.NDArray[np.int64]"
+) -> "npt.NDArray[np.float64]":
+    """The sum of each run of values, rounded once, as ``math.fsum`` gives it; no order of a run changes it.
+
+    ``starts`` are the rising places at which runs begin, the first at 0. Each value is cut into digits of so many
+    bits that a run's digits add up exactly; the sums of a run's digits are then put together.
+
+    Raises:
+        ValueError: a value that is negative, infinite or not a number.
+    """
+    import numpy as np
+
+    if not len(values):
+        return np.zeros(0)
+    if not (values.min() >= 0 and values.max() < np.inf):
+        raise ValueError("a sum holds a value that is negative or not finite")
+    longest = int(np.diff(starts, append=len(values)).max())
+    bits = _EXACT_BITS - longest.bit_length()
+    digits: list[npt.NDArray[np.float64]] = []
+    exponent = math.frexp(float(values.max()))[1]
+    rest = values
+    while rest.any():
+        exponent -= bits
+        # A power of two scales exactly, and taking a digit away is exact too.
+        digit = np.floor(np.ldexp(rest, -exponent) if exponent < _SMALLEST else rest * 2.0**-exponent)
+        digits.append(np.ldexp(np.add.reduceat(digit, starts), exponent))
+        rest = rest - np.ldexp(digit, exponent) if exponent < _SMALLEST else rest - digit * 2.0**exponent
+    if not digits:
+        return np.zeros(len(starts))
+    return np.array([math.fsum(own) for own in zip(*(column.tolist() for column in digits), strict=True)])

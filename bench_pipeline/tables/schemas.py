@@ -1,57 +1,22 @@
-"""The schemas of the evaluation lane's tables; other lanes add theirs beside them."""
+"""The schemas of the evaluation lane's tables, and all tables by name; other lanes add theirs beside this."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 
-import pyarrow as pa
-
 from bench_pipeline.errors import NotFoundError
-
-TEXT, INT, FLOAT, BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-TIME = pa.timestamp("us", tz="UTC")
-TEXT_MAP = pa.map_(pa.string(), pa.string())
-
-
-@dataclass(frozen=True)
-class TableSchema:
-    """A table's name, schema version, columns and the columns that identify a row.
-
-    ``partitions`` names the columns that appear in the path (they are in the file too); ``required`` the
-    columns that are never null.
-    """
-
-    name: str
-    version: int
-    schema: pa.Schema
-    key: tuple[str, ...]
-    partitions: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
-
-    def empty(self) -> pa.Table:
-        """A table of this schema without rows."""
-        return self.schema.empty_table()
-
-    def from_rows(self, rows: Sequence[Mapping[str, object]]) -> pa.Table:
-        """Rows as a table of this schema; a key that is no column is an error, a missing one is null."""
-        unknown = {key for row in rows for key in row} - set(self.schema.names)
-        if unknown:
-            raise KeyError(f"{self.name} has no columns {sorted(unknown)}")
-        return pa.Table.from_pylist([dict(row) for row in rows], schema=self.schema)
-
-
-def _table(
-    name: str,
-    columns: Mapping[str, pa.DataType],
-    *,
-    key: tuple[str, ...],
-    partitions: tuple[str, ...] = (),
-    required: tuple[str, ...] = (),
-) -> TableSchema:
-    never_null = {*key, *partitions, *required}
-    schema = pa.schema([pa.field(n, t, nullable=n not in never_null) for n, t in columns.items()])
-    return TableSchema(name, 1, schema, key, partitions, tuple(n for n in columns if n in never_null))
-
+from bench_pipeline.tables.golden import COMPOSITE_SCORES, TASK_RESULTS
+from bench_pipeline.tables.table import (
+    BOOL,
+    BY_COUNT,
+    FLOAT,
+    INT,
+    TEXT,
+    TEXT_MAP,
+    TEXTS,
+    TIME,
+    TableSchema,
+    table,
+)
 
 _CELL = {
     "identity": TEXT,
@@ -62,7 +27,7 @@ _CELL = {
     "attempt": INT,
 }
 
-EVALUATION_CELLS = _table(
+EVALUATION_CELLS = table(
     "evaluation_cells",
     {
         **_CELL,
@@ -89,7 +54,7 @@ EVALUATION_CELLS = _table(
     required=("run_key", "verify_key", "task_id", "setup", "setup_digest", "tool", "reusable"),
 )
 
-VERDICTS = _table(
+VERDICTS = table(
     "verdicts",
     {
         **_CELL,
@@ -135,7 +100,7 @@ VERDICTS = _table(
     ),
 )
 
-RUN_CELLS = _table(
+RUN_CELLS = table(
     "run_cells",
     {
         "run_id": TEXT,
@@ -154,7 +119,7 @@ RUN_CELLS = _table(
     required=("action", "tier", "attempt"),
 )
 
-EVALUATION_RANKINGS = _table(
+EVALUATION_RANKINGS = table(
     "evaluation_rankings",
     {
         "evaluation": TEXT,
@@ -173,21 +138,21 @@ EVALUATION_RANKINGS = _table(
         "rate_low": FLOAT,
         "rate_high": FLOAT,
         "method": TEXT,
-        "pass_at_k": pa.map_(pa.int64(), pa.float64()),
-        "pass_hat_k": pa.map_(pa.int64(), pa.float64()),
+        "pass_at_k": BY_COUNT,
+        "pass_hat_k": BY_COUNT,
         "cost_usd": FLOAT,
         "cost_known": INT,
         "cost_unknown": INT,
         "tokens": INT,
         "patch_lines": INT,
         "duration_s": FLOAT,
-        "missing": pa.list_(pa.string()),
+        "missing": TEXTS,
     },
     key=("evaluation", "setup_digest"),
     required=("ranked", "setup", "shared_tasks", "total", "attempted", "measured", "passed"),
 )
 
-PAIRED_COMPARISONS = _table(
+PAIRED_COMPARISONS = table(
     "paired_comparisons",
     {
         "evaluation": TEXT,
@@ -209,8 +174,16 @@ PAIRED_COMPARISONS = _table(
 
 TABLES: Mapping[str, TableSchema] = MappingProxyType(
     {
-        table.name: table
-        for table in (EVALUATION_CELLS, VERDICTS, RUN_CELLS, EVALUATION_RANKINGS, PAIRED_COMPARISONS)
+        schema.name: schema
+        for schema in (
+            EVALUATION_CELLS,
+            VERDICTS,
+            RUN_CELLS,
+            EVALUATION_RANKINGS,
+            PAIRED_COMPARISONS,
+            TASK_RESULTS,
+            COMPOSITE_SCORES,
+        )
     }
 )
 

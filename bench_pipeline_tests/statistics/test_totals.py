@@ -1,6 +1,11 @@
-import pytest
+import math
 
-from bench_pipeline.statistics.totals import total
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_pipeline.statistics.totals import segment_sums, total
 
 
 def test_a_total_says_over_how_many_values_it_is() -> None:
@@ -23,3 +28,16 @@ def test_the_sum_is_exact_in_any_order() -> None:
 def test_what_is_not_finite_is_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="not finite"):
         total([1.0, bad])
+
+
+@given(st.lists(st.lists(st.floats(0, 1e300, allow_infinity=False), min_size=1, max_size=9), max_size=5))
+def test_sums_of_runs_are_those_of_fsum(runs: list[list[float]]) -> None:
+    values = np.array([value for run in runs for value in run], dtype=np.float64)
+    starts = np.cumsum([0, *map(len, runs)])[:-1]
+    assert segment_sums(values, starts).tolist() == [math.fsum(run) for run in runs]
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_sums_of_runs_refuse_what_is_no_amount(value: float) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        segment_sums(np.array([1.0, value]), np.array([0]))
