@@ -7,7 +7,7 @@ candidates. What does not: tasks, running, and anything that needs a machine to 
 from bench_pipeline.evaluations.documents import EvaluationDocument
 from bench_pipeline.evaluations.finding import list_evaluations, load_evaluation, misnamed_evaluations
 from bench_pipeline.evaluations.labels import file_safe
-from bench_pipeline.evaluations.resolving import Resolution, resolve
+from bench_pipeline.evaluations.resolving import Resolution, resolve, resolve_one
 from bench_pipeline.evaluations.setup import Setup, StepSetup, setup_digest, setup_document
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "load_evaluation",
     "misnamed_evaluations",
     "resolve",
+    "resolve_one",
     "setup_digest",
     "setup_document",
 ]

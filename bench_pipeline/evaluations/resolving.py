@@ -4,14 +4,18 @@ What belongs here: the order of setups, repeats, labels that stand for two setup
 What does not: cells (tasks come with a run) and versions (they are asked on the machine that runs).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench_pipeline.documents import Document, describe, one_of
-from bench_pipeline.errors import DocumentError, Problem
+from pydantic import ValidationError
+
+from bench_pipeline.documents import Document, describe, dotted, one_of
+from bench_pipeline.documents.messages import explain
+from bench_pipeline.errors import DocumentError, Problem, UsageError
 from bench_pipeline.evaluations.axes import MAX_SETUPS, BlockReader, Choice, named, product, report_repeats
-from bench_pipeline.evaluations.documents import EvaluationDocument
+from bench_pipeline.evaluations.documents import Block, EvaluationDocument
 from bench_pipeline.evaluations.labels import setup_label
 from bench_pipeline.evaluations.matching import Given, report_latest, report_misfits
 from bench_pipeline.evaluations.setup import Setup
@@ -54,6 +58,25 @@ def resolve(project: "Project", registry: Registry, document: Document[Evaluatio
     if problems:
         raise DocumentError(problems)
     return Resolution(document.path.stem, tuple(setup for _, setup in made), attempts)
+
+
+def resolve_one(
+    registry: Registry, tool: str, *, model: str | None, effort: str | None, options: Mapping[str, str]
+) -> Setup:
+    """The setup of values that were chosen outside of an evaluation. Raises UsageError with all that is wrong."""
+    given: dict[str, object] = {"model": model, "effort": effort, "options": dict(options) or None}
+    tried = f"choosing {tool}"
+    try:
+        block = Block.model_validate({"tool": tool} | {name: value for name, value in given.items() if value})
+    except ValidationError as error:
+        wrong = [f"{dotted(at)} {text}" for at, text in explain(error, Block, given)]
+        raise UsageError(tried, "; ".join(wrong)) from None
+    problems: list[Problem] = []
+    document = Document(Path(), EvaluationDocument(tools=(block,)))
+    setups = list(_block_setups(BlockReader(document, 0, problems), registry))
+    if problems:
+        raise UsageError(tried, "; ".join(problem.message for problem in problems))
+    return setups[0]
 
 
 def _attempts(project: "Project", document: Document[EvaluationDocument], problems: list[Problem]) -> int:

@@ -2,10 +2,9 @@
 
 What belongs here: finding a secret's value in bytes, in the forms in which programs print it, and replacing
 it by ``[redacted:NAME]``. What does not: which values are secret. Found are the value itself, also escaped
-for JSON (up to three times over), URLs or XML, its hexadecimal digits, together or byte by byte as programs dump
-and escape them, its octal escapes, UTF-16, and its base64 at any alignment and broken into lines. Values shorter
-than eight bytes are left alone, since replacing them would destroy the output around them; ``Redactor.too_short``
-names them.
+for JSON (up to three times over), URLs or XML, its hexadecimal digits, and its base64 at any alignment and
+broken into lines. Values shorter than eight bytes are left alone, since replacing them would destroy the
+output around them; ``Redactor.too_short`` names them.
 """
 
 import base64
@@ -27,16 +26,12 @@ _MAX_CHARACTER = 2 * (_MAX_BACKSLASHES + len("u1234"))
 
 @dataclass(frozen=True)
 class _Form:
-    """One way in which a secret may be written: a pattern, and literals of which every match contains one.
-
-    ``gate`` is a short literal that every match contains and that many ways share: it is looked for once.
-    """
+    """One way in which a secret may be written: a pattern, and literals of which every match contains one."""
 
     name: str
     pattern: bytes
     seeds: tuple[bytes, ...]
     length: int
-    gate: bytes = b""
 
 
 class Redactor:
@@ -54,7 +49,6 @@ class Redactor:
         ]
         # Longest first: a secret that contains another is replaced whole.
         self._forms = tuple(sorted(forms, key=lambda form: -form.length))
-        self._gates = tuple({form.gate for form in forms})
         self._overlap = max((form.length for form in forms), default=1) - 1
 
     def redact(self, data: bytes) -> bytes:
@@ -98,12 +92,7 @@ class Redactor:
         Returns whether there were any, the clean bytes, and how many bytes of ``data`` they stand for.
         """
         # Looking for literals is many times as fast as a pattern, and most output holds none.
-        open_gates = {gate for gate in self._gates if gate in data}
-        present = tuple(
-            form
-            for form in self._forms
-            if form.gate in open_gates and any(seed in data for seed in form.seeds)
-        )
+        present = tuple(form for form in self._forms if any(seed in data for seed in form.seeds))
         parts: list[bytes] = []
         end = 0
         if present:
@@ -128,32 +117,6 @@ def _forms(name: str, value: str) -> Iterator[_Form]:
         yield _Form(name, digits, (digits,), len(digits))
     for offset in range(3):
         yield _base64_form(name, data, offset)
-    for literal, gate in _spelled_out(value, data):
-        yield _Form(name, re.escape(literal), (literal,), len(literal), gate)
-
-
-# How programs write bytes one by one: what stands before the first and between two, and the gate of that form.
-_BYTE_BY_BYTE = (
-    (b"%", b"%", b"%"),
-    (b"\\x", b"\\x", b"\\x"),
-    (b"\\\\x", b"\\\\x", b"\\\\x"),
-    (b"0x", b", 0x", b", 0x"),
-    (b"0x", b",0x", b",0x"),
-    (b"", b":", b":"),
-    (b"", b" ", b" "),
-    (b"", b"-", b"-"),
-)
-
-
-def _spelled_out(value: str, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The value byte by byte as hexadecimal and octal numbers, and as UTF-16: each literal with its gate."""
-    lower = [f"{byte:02x}".encode() for byte in data]
-    for digits in (lower, [pair.upper() for pair in lower]):
-        for before, between, gate in _BYTE_BY_BYTE:
-            yield before + between.join(digits), gate
-    yield b"".join(b"\\%03o" % byte for byte in data), b"\\"
-    for encoding in ("utf-16-le", "utf-16-be"):
-        yield value.encode(encoding, "surrogatepass"), b"\0"
 
 
 _PLAIN_RUN = re.compile(rb"[A-Za-z0-9_.-]+")

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 # A shorter prefix of a digest is more likely a misspelt label.
 _MIN_PREFIX = 4
-# A table of more pairs is read by nobody and takes minutes to compute: what it is for is who leads, and by how much.
-MAX_PAIRS = 5_000
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -174,8 +172,7 @@ def compare_setups(
     for name in common:
         outcomes = outcomes_of(frame[frame["evaluation"] == name], str(name))
         places = outcomes.index(first), outcomes.index(second)
-        family = pair.all_pairs(outcomes, also=(min(places), max(places)))
-        results.append(pair.comparison(outcomes, *places, family=family))
+        results.append(pair.comparison(outcomes, *places, family=pair.all_pairs(outcomes)))
     return results
 
 
@@ -187,10 +184,9 @@ def compare_all(
     seed: int = SEED,
     resamples: int = RESAMPLES,
 ) -> pa.Table:
-    """The paired_comparisons table: every pair of measured setups inside each evaluation, labels in order.
+    """The paired_comparisons table: every pair of setups inside each evaluation, labels in order.
 
-    ``p_holm`` is corrected over all pairs of the same evaluation; of more than MAX_PAIRS, the pairs with leading
-    setups are computed. Arguments as in ``compare_setups``.
+    ``p_holm`` is corrected over all pairs of the same evaluation. Arguments as in ``compare_setups``.
     """
     pair = Pairing(clusters, seed, resamples)
     rows = [
@@ -233,31 +229,12 @@ class Pairing:
     resamples: int = RESAMPLES
     confidence: float = CONFIDENCE
 
-    def all_pairs(
-        self, outcomes: Outcomes, *, also: tuple[int, int] | None = None
-    ) -> dict[tuple[int, int], dict[str, object]]:
-        """The rows of every pair of measured setups (a before b in the order of labels), with Holm's correction.
-
-        Where these are more than MAX_PAIRS, only pairs with one of the leading setups are computed, and ``also``;
-        the correction is for all pairs none the less, and ``method`` says so.
-        """
-        measured = [setup for setup in range(len(outcomes.digests)) if outcomes.measured[setup].any()]
-        pairs, note = list(combinations(measured, 2)), ""
-        if len(pairs) > MAX_PAIRS:
-            leaders = _leading(outcomes, measured, max(1, MAX_PAIRS // len(measured)))
-            note = f"; of {len(pairs)} pairs only those with the {len(leaders)} leading setups are computed"
-            chosen = [pair for pair in pairs if leaders.intersection(pair)]
-        else:
-            chosen = pairs
-        if also is not None and also not in chosen and also in pairs:
-            chosen.append(also)
-        rows = {pair: self._row(outcomes, *pair)[0] for pair in chosen}
-        p_values: list[float | None] = [row["p_value"] for row in rows.values()]  # type: ignore[misc]
-        # A pair that was not computed is one that shows nothing.
-        adjusted = holm(p_values + [1.0] * (len(pairs) - len(chosen)))
-        for row, p_holm in zip(rows.values(), adjusted[: len(rows)], strict=True):
+    def all_pairs(self, outcomes: Outcomes) -> dict[tuple[int, int], dict[str, object]]:
+        """The rows of every pair (a before b in the order of labels), with Holm's correction over them."""
+        rows = {pair: self._row(outcomes, *pair)[0] for pair in combinations(range(len(outcomes.digests)), 2)}
+        adjusted = holm([row["p_value"] for row in rows.values()])  # type: ignore[misc]
+        for row, p_holm in zip(rows.values(), adjusted, strict=True):
             row["p_holm"] = p_holm
-            row["method"] = f"{row['method']}{note}"
         return rows
 
     def comparison(
@@ -270,7 +247,7 @@ class Pairing:
     ) -> Comparison:
         """Everything about one pair; without a family of pairs its ``p_holm`` is the p-value itself."""
         row, difference, test = self._row(outcomes, a, b)
-        row["p_holm"] = (family or {}).get((min(a, b), max(a, b)), {}).get("p_holm", row["p_value"])
+        row["p_holm"] = family[min(a, b), max(a, b)]["p_holm"] if family else row["p_value"]
         has_a, has_b = outcomes.measured[a] > 0, outcomes.measured[b] > 0
         both = has_a & has_b
         shared = _chosen(outcomes.tasks, both)
@@ -317,12 +294,6 @@ class Pairing:
             "method": f"{difference.method}; {test.method}",
         }
         return row, difference, test
-
-
-def _leading(outcomes: Outcomes, setups: Sequence[int], count: int) -> set[int]:
-    """The setups with the highest pass rates over their own tasks; of equal ones the first by label."""
-    rates = {setup: mean(outcomes.scores(setup, outcomes.measured[setup] > 0)) or 0.0 for setup in setups}
-    return set(sorted(setups, key=lambda setup: (-rates[setup], setup))[:count])
 
 
 def _of_evaluation(cells: pa.Table, evaluation: str) -> pa.Table:

@@ -158,8 +158,9 @@ def _checks(
         rate = pair.rates[0]
         checks.append(_check("min_rate", rate, terms.min_rate, rate is not None and rate >= terms.min_rate))
     if terms.max_cost is not None:
-        own = outcomes.facts(candidate)
-        cost = total(known(own["cost_usd"][own["attempted"]])).complete
+        own = outcomes.of_setup[candidate]
+        own = own[own["attempted"].to_numpy(dtype=bool)]
+        cost = total(known(own["cost_usd"])).complete
         checks.append(_check("max_cost", cost, terms.max_cost, cost is not None and cost <= terms.max_cost))
     return checks
 

@@ -6,10 +6,9 @@ comparable at all. What does not: estimators (``statistics``) and what is conclu
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,31 +52,15 @@ class Outcomes:
         return due.reset_index(drop=True)
 
     @cached_property
-    def due(self) -> Mapping[str, npt.NDArray[Any]]:
-        """The columns of ``planned``."""
-        return {name: self.planned[name].to_numpy(dtype=object) for name in ("task_id", "attempt")}
-
-    @cached_property
     def attempts(self) -> int:
         """How many attempts the evaluation plans per task."""
         return int(self.planned["attempt"].nunique())
 
-    def facts(self, setup: int) -> Mapping[str, npt.NDArray[Any]]:
-        """The columns of one setup's cells, and ``due``: which row of ``planned`` each of them is."""
-        columns, bounds = self._by_setup
-        own = slice(bounds[setup], bounds[setup + 1])
-        return {name: values[own] for name, values in columns.items()}
-
     @cached_property
-    def _by_setup(self) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64]]:
-        """The cells as columns in order of their setups, and where each setup begins."""
-        cells = self.cells.sort_values("setup", kind="stable")
-        names = ("outcome", "attempted", "measured", "passed", *QUANTITIES)
-        columns = {name: cells[name].to_numpy() for name in names}
-        columns |= {name: columns[name].astype(np.bool_) for name in ("attempted", "measured", "passed")}
-        columns["due"] = cells.groupby(["task_id", "attempt"], sort=True).ngroup().to_numpy()
-        bounds = np.searchsorted(cells["setup"].to_numpy(), np.arange(len(self.digests) + 1))
-        return columns, bounds
+    def of_setup(self) -> tuple[pd.DataFrame, ...]:
+        """The cells of each setup, in the order of ``labels``."""
+        rows = self.cells.groupby("setup").indices
+        return tuple(self.cells.iloc[rows[setup]] for setup in range(len(self.digests)))
 
     def index(self, digest: str) -> int:
         """The place of a setup; raises ValueError when it is not here."""

@@ -121,14 +121,12 @@ def _planned_setups(bench: "Bench", names: Sequence[str]) -> tuple[list[PlannedS
 
     planned: list[PlannedSetup] = []
     problems: list[Problem] = []
-    shipped: dict[str, tuple[Path, str]] = {}
     for name in names or list_evaluations(bench.project):
         try:
             document = load_evaluation(bench.project, name)
             resolution = resolve(bench.project, bench.registry, document)
             planned += [
-                _planned_setup(bench, name, resolution.attempts, setup, shipped)
-                for setup in resolution.setups
+                _planned_setup(bench, name, resolution.attempts, setup) for setup in resolution.setups
             ]
         except DocumentError as error:
             problems += error.problems
@@ -139,10 +137,7 @@ def _planned_setups(bench: "Bench", names: Sequence[str]) -> tuple[list[PlannedS
     return planned, problems
 
 
-def _planned_setup(
-    bench: "Bench", evaluation: str, attempts: int, setup: "Setup", shipped: dict[str, tuple[Path, str]]
-) -> PlannedSetup:
-    """A setup with what this machine says of it; ``shipped`` remembers the files of tools between setups."""
+def _planned_setup(bench: "Bench", evaluation: str, attempts: int, setup: "Setup") -> PlannedSetup:
     from bench_pipeline.evaluations import setup_digest, setup_document
     from bench_pipeline.pipeline.material import project_files, read_predictions
 
@@ -156,9 +151,7 @@ def _planned_setup(
         versions[definition.name] = version
         versions.update({f"{definition.name}:{name}": value for name, value in named.items()})
         if definition.files:
-            if definition.name not in shipped:
-                shipped[definition.name] = project_files(bench, definition)
-            files[definition.name], file_digests[definition.name] = shipped[definition.name]
+            files[definition.name], file_digests[definition.name] = project_files(bench, definition)
     predictions = read_predictions(bench.project, setup)
     return PlannedSetup(
         evaluation=evaluation,

@@ -98,15 +98,15 @@ def missing_cells(outcomes: Outcomes, setup: int) -> pd.DataFrame:
 
     A cell that other setups have and this one does not is missing too, as ``not planned``.
     """
-    own, due = outcomes.facts(setup), outcomes.due
-    missing = np.ones(len(outcomes.planned), dtype=np.bool_)
-    missing[own["due"][own["measured"]]] = False
-    outcome = np.full(len(missing), "not planned", dtype=object)
-    outcome[own["due"]] = own["outcome"]
-    attempted = np.zeros(len(missing), dtype=np.bool_)
-    attempted[own["due"]] = own["attempted"]
-    columns = {**due, "outcome": outcome, "attempted": attempted}
-    return pd.DataFrame({name: values[missing] for name, values in columns.items()})
+    own = outcomes.of_setup[setup]
+    measured = own[own["measured"].to_numpy(dtype=bool)]
+    gaps = outcomes.planned
+    if len(measured) == len(gaps):
+        return gaps.iloc[:0].assign(outcome="", attempted=False)
+    on = ["task_id", "attempt"]
+    due = gaps.merge(own[[*on, "outcome", "attempted", "measured"]], how="left", on=on)
+    due = due[~due["measured"].eq(True)]
+    return due.assign(outcome=due["outcome"].fillna("not planned"), attempted=due["attempted"].eq(True))
 
 
 class _Ranker:
@@ -127,7 +127,7 @@ class _Ranker:
 
     def _may_be_ranked(self, setup: int, min_coverage: float) -> bool:
         """Coverage is of what the evaluation plans, so that a setup planned on one task never covers all."""
-        measured = int(self.outcomes.facts(setup)["measured"].sum())
+        measured = int(self.outcomes.of_setup[setup]["measured"].sum())
         tasks = int((self.outcomes.measured[setup] > 0).sum())
         # 1e-9: 0.9 * 10 must not ask for more than 9.
         enough = measured > 0 and measured >= min_coverage * self.due - 1e-9
@@ -170,12 +170,11 @@ class _Ranker:
 
     def _row(self, setup: int) -> dict[str, object]:
         outcomes = self.outcomes
-        own = outcomes.facts(setup)
-        measured = own["measured"]
-        costs = total(known(own["cost_usd"][own["attempted"]]))
+        own = outcomes.of_setup[setup]
+        measured = own[own["measured"].to_numpy(dtype=bool)]
+        costs = total(known(own.loc[own["attempted"].to_numpy(dtype=bool), "cost_usd"]))
         quantities = {
-            name: total(known(own[name][measured])).complete
-            for name in ("tokens", "patch_lines", "duration_s")
+            name: total(known(measured[name])).complete for name in ("tokens", "patch_lines", "duration_s")
         }
         mask = self.shared if setup in self.ranked else outcomes.measured[setup] > 0
         return {
@@ -183,10 +182,10 @@ class _Ranker:
             "setup": outcomes.labels[setup],
             "setup_digest": outcomes.digests[setup],
             "shared_tasks": int((self.shared & (outcomes.measured[setup] > 0)).sum()),
-            "total": len(measured),
+            "total": len(own),
             "attempted": int(own["attempted"].sum()),
-            "measured": int(measured.sum()),
-            "passed": int(own["passed"][measured].sum()),
+            "measured": len(measured),
+            "passed": int(measured["passed"].sum()),
             **self._rate(setup, mask),
             "cost_usd": costs.known_sum,
             "cost_known": costs.known,
@@ -196,9 +195,9 @@ class _Ranker:
             "duration_s": quantities["duration_s"],
             "missing": [
                 f"{task} attempt {attempt}: {outcome}"
-                for task, attempt, outcome in zip(
-                    *(self.missing[setup][name] for name in ("task_id", "attempt", "outcome")), strict=True
-                )
+                for task, attempt, outcome in self.missing[setup][
+                    ["task_id", "attempt", "outcome"]
+                ].itertuples(index=False)
             ],
         }
 

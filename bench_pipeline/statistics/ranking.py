@@ -54,19 +54,6 @@ def whole_scores(
     return np.asarray(np.rint(passed / attempts * denominator), dtype=np.int64), denominator
 
 
-def _ranks_by_row(sums: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The competition ranks inside each row: one more than how many are greater."""
-    order = np.argsort(-sums, axis=1, kind="stable")
-    falling = np.take_along_axis(sums, order, axis=1)
-    places = np.broadcast_to(np.arange(sums.shape[1]), sums.shape)
-    tied = np.zeros(sums.shape, dtype=np.bool_)
-    tied[:, 1:] = falling[:, 1:] == falling[:, :-1]
-    first = np.maximum.accumulate(np.where(tied, 0, places), axis=1)
-    ranks = np.empty_like(sums)
-    np.put_along_axis(ranks, order, first + 1, axis=1)
-    return ranks
-
-
 def rank_bands(
     scores: npt.NDArray[np.int64], *, seed: int = SEED, resamples: int = RESAMPLES
 ) -> RankBands | None:
@@ -87,14 +74,15 @@ def rank_bands(
         return None
     generator = np.random.default_rng(seed)
     weights = scores.T.astype(np.float64)
-    drawn = np.empty((resamples, setups), dtype=np.int32)
+    drawn = np.empty((resamples, setups), dtype=np.int64)
     for start in range(0, resamples, _CHUNK):
         size = min(_CHUNK, resamples - start)
         picks = generator.integers(0, tasks, size=(size, tasks))
         flat = picks + np.arange(size)[:, None] * tasks
         counts = np.bincount(flat.ravel(), minlength=size * tasks).reshape(size, tasks)
         sums = np.asarray(np.rint(counts.astype(np.float64) @ weights), dtype=np.int64)
-        drawn[start : start + size] = _ranks_by_row(sums)
+        for setup in range(setups):
+            drawn[start : start + size, setup] = (sums > sums[:, [setup]]).sum(axis=1) + 1
     rank = competition_ranks(scores.sum(axis=1))
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0, method="inverted_cdf")
     return RankBands(

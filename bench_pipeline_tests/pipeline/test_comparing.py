@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 import pytest
 
 from bench_pipeline.errors import NotFoundError, UsageError
-from bench_pipeline.pipeline import comparing
 from bench_pipeline.pipeline.comparing import (
     Flip,
     SideBySide,
@@ -111,34 +110,6 @@ def test_all_pairs_are_corrected_together_and_one_pair_has_the_same_p() -> None:
     assert table["p_holm"].to_pylist() == pytest.approx([0.0625, 0.001464844, 0.0625], abs=1e-8)
     (one,) = compare_setups(cells, verdicts, "c", "a")
     assert one.row["p_holm"] == table["p_holm"][1].as_py()
-
-
-def test_setups_without_a_measurement_are_in_no_pair() -> None:
-    cells, verdicts = tables({"a": A, "b": B, "new": tasks(*[None] * 10), "down": tasks(*["timeout"] * 10)})
-    table = compare_all(cells, verdicts)
-    assert [(row["setup_a"], row["setup_b"]) for row in table.to_pylist()] == [("a", "b")]
-    (result,) = compare_setups(cells, verdicts, "a", "new")
-    assert (result.row["shared_tasks"], result.row["p_holm"]) == (0, None)
-
-
-def test_of_very_many_pairs_those_with_the_leading_setups_are_computed_and_corrected_for_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    results = {f"s{passes:02}": tasks(*[True] * passes, *[False] * (12 - passes)) for passes in range(13)}
-    cells, verdicts = tables(results)
-    whole = {(row["setup_a"], row["setup_b"]): row for row in compare_all(cells, verdicts).to_pylist()}
-    monkeypatch.setattr(comparing, "MAX_PAIRS", 26)
-    rows = compare_all(cells, verdicts).to_pylist()
-    assert {(row["setup_a"], row["setup_b"]) for row in rows} == {
-        pair for pair in whole if {"s11", "s12"}.intersection(pair)
-    }
-    for row in rows:
-        full = whole[row["setup_a"], row["setup_b"]]
-        assert row["p_value"] == full["p_value"]
-        assert row["p_holm"] >= full["p_holm"]
-        assert row["method"].endswith("; of 78 pairs only those with the 2 leading setups are computed")
-    (asked,) = compare_setups(cells, verdicts, "s00", "s05")
-    assert asked.row["p_value"] <= asked.row["p_holm"] <= 1
 
 
 def test_the_order_of_the_tables_changes_nothing() -> None:

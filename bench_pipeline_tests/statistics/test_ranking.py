@@ -3,7 +3,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bench_pipeline.statistics import ranking
 from bench_pipeline.statistics.ranking import competition_ranks, rank_bands, whole_scores
 
 
@@ -44,11 +43,6 @@ def test_the_bands_agree_with_a_plain_bootstrap() -> None:
     low, high = np.percentile(ranks, [2.5, 97.5], axis=0, method="inverted_cdf")
     assert np.abs(low - bands.low).max() <= 1
     assert np.abs(high - bands.high).max() <= 1
-
-
-@given(hnp.arrays(np.int64, st.tuples(st.integers(1, 4), st.integers(1, 30)), elements=st.integers(0, 5)))
-def test_ranks_in_many_rows_at_once_are_those_of_each_row(sums: np.ndarray) -> None:
-    assert ranking._ranks_by_row(sums).tolist() == [competition_ranks(row).tolist() for row in sums]
 
 
 def test_a_setup_that_wins_every_task_has_a_band_of_one_rank() -> None:
