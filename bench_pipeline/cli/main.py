@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compare": ("compare", "compare", "Compare two setups over the tasks both measured."),
     "gate": ("gate", "gate", "Decide whether a candidate setup may replace a baseline."),
     "scenario": ("scenario", "scenario", "Run, replay and import scenarios."),
+    "judge": ("judge", "judge", "Compare scenario cells blindly, pair by pair."),
     "table": ("table", "table", "Print a table."),
     "sql": ("sql", "sql", "Query the tables with SQL."),
     "store": ("store", "store", "Verify, compact, migrate, clean the store."),
