@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -122,11 +122,13 @@ def read_jsonl(
     *,
     tolerant: bool = False,
     max_line_bytes: int = MAX_LINE_BYTES,
+    on_rejected: Callable[[int, bytes], None] | None = None,
 ) -> JsonLines:
     """Read a file of JSON rows; blank lines, CRLF and a byte order mark are fine.
 
     Rows are plain values, or models where ``model`` is given. Without ``tolerant`` the first line that is no
-    row stops with DocumentError. No more than ``max_line_bytes`` of a line is ever held.
+    row stops with DocumentError. No more than ``max_line_bytes`` of a line is ever held. ``on_rejected`` is called
+    with the number and the bytes of each line that is no row, none of one that is too long.
     """
     result = JsonLines()
     cut = False
@@ -141,6 +143,8 @@ def read_jsonl(
                 if not tolerant:
                     raise DocumentError(problems) from None
                 result.rejected.extend(problems)
+                if on_rejected is not None:
+                    on_rejected(number, data or b"")
             else:
                 result.rows.append(row)
                 result.lines.append(number)

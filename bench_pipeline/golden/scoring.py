@@ -39,8 +39,6 @@ BASELINE_USD, BASELINE_S = 0.50, 120.0
 # Below these, a cost or a time is not told from nothing.
 _LEAST_USD, _LEAST_S = 0.01, 0.1
 _CRASH, _ORPHAN, _NO_TELEMETRY = 0.10, 0.05, 0.5
-# Outcomes of cells that measured nothing.
-UNMEASURED = ("not_attempted", "infrastructure_error", "adapter_error")
 # Names in a reason before the rest is only counted.
 _NAMED = 5
 
