@@ -58,6 +58,7 @@ def rank(
     from bench_pipeline.pipeline.querying import json_rows
     from bench_pipeline.pipeline.ranking import rank_evaluations
     from bench_pipeline.pipeline.reading import evaluation_outcomes, repositories
+    from bench_pipeline.pipeline.unpriced import unknown_costs
     from bench_pipeline.pipeline.validating import unfit_tasks
     from bench_pipeline.statistics.ranking import SEED
 
@@ -74,6 +75,8 @@ def rank(
     else:
         pairs = compare_all(cells, verdicts, clusters=repositories(bench)).to_pylist()
         unfit = unfit_tasks(bench.tasks.tasks)
+        for why in unknown_costs(cells, verdicts, bench.prices):
+            notice(why)
         for ranking in rankings:
             own = [pair for pair in pairs if pair["evaluation"] == ranking.evaluation]
             _show(ranking, own, unfit, plain=plain)

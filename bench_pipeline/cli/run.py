@@ -21,6 +21,9 @@ from bench_pipeline.cli.output import (
 )
 from bench_pipeline.reports.escaping import plain_text
 
+# Of a summary: what is said beside the data, on stderr.
+_BESIDE = {"failures", "unknown_costs"}
+
 
 @click.command()
 @click.argument("evaluation", required=False)
@@ -104,7 +107,7 @@ def run(
     request = prepare(bench, options)
     if dry_run:
         _show_dry_run(dry_run_document(bench, request), as_json=as_json, plain=plain)
-        _report_left_out(request)
+        _say_beforehand(request)
         _report_corrupt(bench)
         return 0
     _announce(bench, request)
@@ -129,9 +132,11 @@ def run(
 
 
 def _report_failures(document: dict[str, Any]) -> None:
-    """Why cells have no verdict, on stderr: a setup that never worked must not look like a quiet night."""
+    """Why cells have no verdict and costs are unknown, on stderr: a setup that never worked must not look like a quiet night."""
     for cells, outcome, reason in document["failures"]:
         click.echo(f"bench: {cells} of {document['cells']} cells: {outcome}: {plain_text(reason)}", err=True)
+    for why in document["unknown_costs"]:
+        notice(why)
     if document["failures"]:
         click.echo("bench: `bench cell show IDENTITY` has the evidence, `--retry 1` tries again", err=True)
 
@@ -140,10 +145,17 @@ def _announce(bench: Any, request: Any) -> None:
     """Say loudly what a person has to know before anything runs; on stderr, so that output stays data."""
     if request.to_measure and bench.sandbox.notice:
         click.echo(f"bench: {plain_text(bench.sandbox.notice)}", err=True)
-    _report_left_out(request)
+    _say_beforehand(request)
 
 
-def _report_left_out(request: Any) -> None:
+def _say_beforehand(request: Any) -> None:
+    """What a plan leaves out and takes away."""
+    if request.displaced:
+        rows = "1 measured row" if request.displaced == 1 else f"{request.displaced} measured rows"
+        notice(
+            f"{rows} of the tables will leave them: measured in another environment (sandbox, limits, toolchain) than "
+            "this plan's; the store keeps the verdicts, and a run in that environment shows them again"
+        )
     for task_id, why in request.left_out.items():
         click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
     if request.left_out:
@@ -214,10 +226,10 @@ def _emit_spaced(
 
 def _show_summary(document: dict[str, Any], run_id: str, *, as_json: bool, plain: bool) -> None:
     if as_json:
-        emit_json({key: value for key, value in document.items() if key not in {"not_measured", "failures"}})
+        emit_json({key: value for key, value in document.items() if key not in {"not_measured", *_BESIDE}})
         return
     if wants_plain(plain):
-        flat = {key: value for key, value in document.items() if key not in {"outcomes", "failures"}}
+        flat = {key: value for key, value in document.items() if key not in {"outcomes", *_BESIDE}}
         flat |= {f"outcome.{name}": count for name, count in document["outcomes"].items()}
         click.echo(" ".join(f"{key}={show(value)}" for key, value in {"run": run_id, **flat}.items()))
         return

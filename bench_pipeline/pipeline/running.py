@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 
 from bench_pipeline.errors import DocumentError, NotFoundError, NothingToEvaluateError, RefusedError
 from bench_pipeline.pipeline.actions import decide_actions
+from bench_pipeline.pipeline.displacing import displaced
 from bench_pipeline.pipeline.forecast import forecast, plan_digest
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.pricing import total
 from bench_pipeline.pipeline.programs import refuse_missing_programs
 from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
 from bench_pipeline.pipeline.spending import budget_of
+from bench_pipeline.pipeline.unpriced import unknown_costs
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Bench
@@ -33,6 +35,7 @@ class RunRequest:
     partitions: tuple[Partition, ...]
     paid: tuple[str, ...]
     left_out: Mapping[str, str]
+    displaced: int = 0
 
     @property
     def evaluation(self) -> str | None:
@@ -72,6 +75,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
         partitions=_partitions(bench, plan, options),
         paid=_paid(plan, actions),
         left_out=plan.left_out,
+        displaced=displaced(bench, plan.cells, options.selection.evaluations),
     )
 
 
@@ -197,7 +201,7 @@ def summary(bench: "Bench", request: RunRequest, run_id: str) -> dict[str, objec
     """What came of the request's cells: outcomes of all, and what this run did and spent.
 
     ``not_measured`` counts the selected cells that have no verdict; ``failures`` are the commonest reasons of
-    execution failures as (cells, outcome, reason), most cells first.
+    execution failures as (cells, outcome, reason), most cells first, and ``unknown_costs`` why costs are unknown.
     """
     verdicts = select(bench.store.tables.read("verdicts"), request.options.selection)
     ran = select(
@@ -222,6 +226,11 @@ def summary(bench: "Bench", request: RunRequest, run_id: str) -> dict[str, objec
         "cost_unknown": unknown,
         "not_measured": verdicts.num_rows - measured,
         "failures": _failures(verdicts),
+        "unknown_costs": unknown_costs(
+            bench.store.tables.read("evaluation_cells", columns=["identity", "model_id"]),
+            verdicts,
+            bench.prices,
+        ),
     }
 
 

@@ -202,3 +202,16 @@ def test_a_tool_cannot_name_a_cache_as_its_file(measured: tuple[Project, Measure
         project.document("tools/agent.yaml", "Tool", {**AGENT, "files": ["agent", name]})
         said = project.ask("run", "one", "--dry-run").err
         assert f"caches of interpreters are no part of a tool: {name}" in said
+
+
+def test_a_plan_of_another_environment_says_how_many_rows_it_takes_out_of_the_tables(
+    measured: tuple[Project, Measured],
+) -> None:
+    """``--sandbox process --max-cells 1`` once emptied a table without a word; its verdicts were safe all along."""
+    project, _ = measured
+    assert "will leave them" not in project.ask("run", "one", "--dry-run").err
+    limits = {"cpus": 1, "memory": "2GiB", "pids": 64}
+    project.configure(defaults={"max_attempts": 3, "cell_timeout": "60s", "resources": limits})
+    ended = project.ask("run", "one", "--dry-run")
+    assert ended.status == 0, ended.err
+    assert "1 measured row of the tables will leave them: measured in another environment" in ended.err
