@@ -132,7 +132,7 @@ def run(
 
 
 def _report_failures(document: dict[str, Any]) -> None:
-    """Why cells have no verdict and costs are unknown, on stderr: a setup that never worked must not look like a quiet night."""
+    """What is wrong with the cells, on stderr: a setup that never worked must not look like a quiet night."""
     for cells, outcome, reason in document["failures"]:
         click.echo(f"bench: {cells} of {document['cells']} cells: {outcome}: {plain_text(reason)}", err=True)
     for why in document["unknown_costs"]:

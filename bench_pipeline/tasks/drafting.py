@@ -5,6 +5,7 @@ project (``pipeline.harvesting``).
 """
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
@@ -19,6 +20,8 @@ from bench_pipeline.tasks.writing import quoted
 NO_PROMPT = "(Describe here what has to be done: the commit's message said nothing that could be kept.)\n"
 # Patterns in a sentence.
 _NAMED = 3
+# As commit messages are written.
+_PROMPT_WIDTH = 76
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ def _hands_off(harvest: Harvest) -> str:
         for pattern in harvest.test_names
     ]
     like = f" (such as {', '.join(names[:_NAMED])})" if names else ""
-    return (
-        f"Do not add, change or remove test files{like} or the configuration of the test runner: the work is checked\n"
-        "with other tests, and a change that touches these files is refused.\n"
+    text = (
+        f"Do not add, change or remove test files{like} or the configuration of the test runner: the work is checked "
+        "with other tests, and a change that touches these files is refused."
     )
+    return textwrap.fill(text, _PROMPT_WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _document(harvest: Harvest, choices: Choices) -> str:

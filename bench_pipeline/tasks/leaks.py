@@ -215,7 +215,7 @@ def _cleaned(line: str, removed: list[str]) -> str:
 
 def _take(match: re.Match[str], removed: list[str]) -> str:
     word = match[0]
-    if match.re is _COMMIT_WORD and not re.search(r"[0-9]", word):
-        return word  # a word such as "defaced" or "effaced"
+    if match.re is _COMMIT_WORD and (word.isdigit() or not re.search(r"[0-9]", word)):
+        return word  # a number, or a word such as "defaced" or "effaced"
     removed.append(word.strip())
     return ""

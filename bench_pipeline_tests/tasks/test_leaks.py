@@ -203,6 +203,7 @@ def test_a_draft_keeps_what_was_asked_and_nothing_of_where_the_fix_is() -> None:
         ("It rounds up, see #7", "It rounds up\n"),
         ("As in #7: it rounds up", "As in: it rounds up\n"),
         ("Fixes #7, it rounds up", "it rounds up\n"),
+        ("0.1 + 0.2 was 0.30000000000000004 on 20250131", "0.1 + 0.2 was 0.30000000000000004 on 20250131\n"),
         ("Round up: a, b", "Round up: a, b\n"),
         ("", ""),
         ("Signed-off-by: A\n\nSigned-off-by: B", "Signed-off-by: A\n"),
