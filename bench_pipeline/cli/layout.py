@@ -84,7 +84,8 @@ def _print_blocks(rows: Sequence[Row], columns: Sequence[str], title: str, width
     if title:
         click.echo(title)
     for number, row in enumerate(rows, 1):
-        click.echo(f"row {number}")
+        if len(rows) > 1:
+            click.echo(f"row {number}")
         for name in columns:
             click.echo(_wrapped(f"{name}: {row[name]}", width, indent="  "))
 

@@ -33,6 +33,7 @@ class Checked:
     memory_killed: bool = False
     results: TestResults | None = None
     expected: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
 
 
 PASSING = CellFacts(end=ToolEnd("completed"), exit_code=0, candidate_empty=False, check=Checked())
