@@ -24,6 +24,8 @@ from urllib.parse import unquote, urlsplit
 from bench_pipeline.errors import StoreError
 
 _CHUNK = 1 << 20
+_SHARED, _PRIVATE = 0o666, 0o600
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, order=True)
@@ -45,12 +47,15 @@ class Files(ABC):
         """The whole file; raises FileNotFoundError where there is none, StoreError when reading fails."""
 
     @abstractmethod
-    def write(self, path: str, data: bytes) -> None:
-        """Put a whole file in place, durable when this returns; an earlier one is replaced."""
+    def write(self, path: str, data: bytes, *, private: bool = False) -> None:
+        """Put a whole file in place, durable when this returns; an earlier one is replaced.
+
+        ``private``: on this machine nobody but its owner may read it; an object store has rules of its own.
+        """
 
     @abstractmethod
-    def create(self, path: str, data: bytes) -> bool:
-        """Put a whole file in place unless there is another; whether it was put."""
+    def create(self, path: str, data: bytes, *, private: bool = False) -> bool:
+        """Put a whole file in place unless there is another; whether it was put. ``private`` as for ``write``."""
 
     @abstractmethod
     def adopt(self, path: str, source: Path) -> None:
@@ -112,16 +117,16 @@ class LocalFiles(Files):
         with _failures(f"reading {path}", missing=True):
             return (self.root / path).read_bytes()
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, private: bool = False) -> None:
         """See Files."""
         with _failures(f"writing {path}"):
-            self._install(path, lambda out: out.write(data), os.replace)
+            self._install(path, lambda out: out.write(data), os.replace, _PRIVATE if private else _SHARED)
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, *, private: bool = False) -> bool:
         """See Files."""
         with _failures(f"writing {path}"):
             try:
-                self._install(path, lambda out: out.write(data), _link)
+                self._install(path, lambda out: out.write(data), _link, _PRIVATE if private else _SHARED)
             except FileExistsError:
                 return False
         return True
@@ -187,13 +192,17 @@ class LocalFiles(Files):
                 yield FileInfo(path, stat.st_size, stat.st_mtime)
 
     def _install(
-        self, path: str, fill: Callable[[IO[bytes]], object], place: Callable[[Path, Path], None]
+        self,
+        path: str,
+        fill: Callable[[IO[bytes]], object],
+        place: Callable[[Path, Path], None],
+        mode: int = _SHARED,
     ) -> None:
         target = self.root / path
         self._make_folder(target.parent)
         temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
         try:
-            with temporary.open("xb") as out:
+            with os.fdopen(os.open(temporary, _NEW, mode), "wb") as out:
                 fill(out)
                 out.flush()
                 os.fsync(out.fileno())
@@ -248,13 +257,13 @@ class RemoteFiles(Files):
             data: bytes = fs.cat_file(place)
         return data
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, private: bool = False) -> None:  # noqa: ARG002
         """See Files."""
         fs, place = self._at(path)
         with _failures(f"writing {path}"):
             fs.pipe_file(place, data)
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, *, private: bool = False) -> bool:  # noqa: ARG002
         """See Files."""
         fs, place = self._at(path)
         with _failures(f"writing {path}"), self._creating:
