@@ -224,6 +224,9 @@ class ProjectConfig(StrictModel):
     attestation: Literal["off", "report", "require"] = Field(
         "report", description="Whether results need an attestation of a clean run."
     )
+    allowance: tuple[RelativePath, ...] = Field(
+        (), description="Files and folders of documentation that agents may read: what they say is no answer."
+    )
     upstreams: dict[Name, Upstream] = Field(
         default_factory=dict, description="Model APIs, by a name of yours."
     )

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "evaluation": ("evaluation", "evaluation", "Create, validate and list evaluations."),
     "task": ("task", "task", "Create, scan, validate, list and show tasks."),
     "golden": ("golden", "golden", "Check golden tasks, score what was measured, show runs and failures."),
+    "clean-run": ("clean_run", "clean_run", "Attest that an agent never saw the answer."),
     "tool": ("tool", "tool", "List and show tools."),
     "cell": ("cell", "cell", "Show a cell, or explain its identity."),
     "rank": ("rank", "rank", "Rank the setups of an evaluation."),

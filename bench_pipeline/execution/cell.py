@@ -25,6 +25,7 @@ from bench_pipeline.execution.overlay import (
     render_patch,
 )
 from bench_pipeline.execution.record import Judged, Produced, StepUse, Usage
+from bench_pipeline.execution.recording import recording_of_delivery
 from bench_pipeline.execution.signals import verify_signals
 from bench_pipeline.execution.steering import steering_paths
 from bench_pipeline.execution.steps import Steps, timed
@@ -194,7 +195,7 @@ def _delivered(job: CellJob, leaf: StepSetup, kit: Kit) -> Produced:
         duration_s=None,
         orphans=None,
     )
-    artifacts = {"delivered_patch": kit.keep(patch, "text/x-diff")}
+    artifacts = {"delivered_patch": kit.keep(patch, "text/x-diff"), **recording_of_delivery(job, leaf, kit)}
     try:
         overlay = overlay_from_patch(job.base_tree, patch)
     except PatchError as error:

@@ -49,7 +49,8 @@ class Kit:
     """What running needs besides the job.
 
     ``keep`` stores a file or bytes as an artifact, redacted, and returns its digest; ``keep_exactly`` stores
-    bytes that are redacted already. ``cancel`` is set when running cells have to stop.
+    bytes that are redacted already. ``denied`` are folders of the host that no cell has any business in.
+    ``cancel`` is set when running cells have to stop.
     """
 
     sandbox: Sandbox
@@ -57,4 +58,5 @@ class Kit:
     keep: Callable[[Path | bytes, str], str]
     keep_exactly: Callable[[bytes, str], str]
     redactor: Redactor
+    denied: tuple[Path, ...] = ()
     cancel: threading.Event = field(default_factory=threading.Event)

@@ -17,6 +17,7 @@ from bench_pipeline.execution.manifest import take_manifest
 from bench_pipeline.execution.outcome import CellFacts
 from bench_pipeline.execution.overlay import capture, overlay_from_patch
 from bench_pipeline.execution.record import StepUse, Usage
+from bench_pipeline.execution.recording import Recording, scope_of
 from bench_pipeline.execution.sandbox import Command, Mount, Place, ProcessEnd
 from bench_pipeline.execution.usage import ToolEnd, ToolOutputs, merge_ends, parse_end
 from bench_pipeline.execution.verification import describe_end
@@ -51,12 +52,27 @@ class Steps:
     ends: list[ProcessEnd] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
     artifacts: dict[str, str] = field(default_factory=dict)
+    recording: Recording = field(init=False)
     started: bool = False  # a tool really ran, whatever came of it
 
     def run(self, leaves: Sequence[StepSetup]) -> None:
         """Run the steps in order until one does not end well, then the commands that follow the tools."""
         deadline = time.monotonic() + self.job.limits.wall_s
         posts: list[str] = []
+        place = self.workspace.place
+        self.recording = Recording(self.kit, scope_of(self.kit, place))
+        self.recording.open(self.job, leaves, place)
+        try:
+            if self._each(leaves, deadline, posts):
+                self._post(posts)
+        except BaseException:
+            # Without its end it shows what was done, and that it is not all.
+            self.artifacts.update(self.recording.kept())
+            raise
+        self.artifacts.update(self.recording.close())
+
+    def _each(self, leaves: Sequence[StepSetup], deadline: float, posts: list[str]) -> bool:
+        """Run the steps in order; whether all went well."""
         for number, leaf in enumerate(leaves):
             if number:
                 self.workspace.renew_home()
@@ -66,8 +82,8 @@ class Steps:
                 else:
                     went_well = self._call(leaf, deadline, posts)
             if not went_well:
-                return
-        self._post(posts)
+                return False
+        return True
 
     def usage(self) -> Usage:
         """What all steps used together."""
@@ -96,6 +112,7 @@ class Steps:
         remaining = max(deadline - time.monotonic(), 0.0)
         wall = remaining if leaf.timeout_s is None else min(leaf.timeout_s, remaining)
         name = leaf.name or "tool"
+        self.recording.start(name, leaf)
         end = sandbox.run(
             invocation.command,
             place,
@@ -109,6 +126,7 @@ class Steps:
         parsed = self._without_secrets(parse_end(invocation.usage_format, outputs))
         self._take_end(leaf, invocation, end, parsed, wall < remaining)
         self._keep_outputs(name, outputs)
+        self.recording.end(name, end, invocation.usage_format, outputs)
         if place.handover is not None and handed is not None:
             self._keep_handover(name, capture(place.handover, handed).entries)
         return self._ended_well(invocation, end)

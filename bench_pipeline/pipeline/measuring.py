@@ -323,6 +323,7 @@ class _Run:
             return None
         row = judged.verdict_row(self.run_id, records)
         self.bench.store.verdicts.append(VERDICT_PARTS.from_rows([row]))
+        self._attest(item, row)
         return row
 
     def _reverify(self, item: Item, job: "CellJob", kit: "Kit") -> Deed | None:
@@ -337,7 +338,16 @@ class _Run:
             return Deed(item, "skipped", "not_attempted", "interrupted")
         row = judged.verdict_row(self.run_id, keep_records(self.bench, self.plan, item))
         self.bench.store.verdicts.append(VERDICT_PARTS.from_rows([row]))
+        self._attest(item, row)
         return Deed(item, "reverified", str(row["outcome"]), _text(row["reason"]), cost_usd=0.0)
+
+    def _attest(self, item: Item, row: Row) -> None:
+        """Seal what its journal shows, against the task as it is now."""
+        from bench_pipeline.pipeline.attesting import seal_measured
+
+        problem = seal_measured(self.bench, item.task_id, row)
+        if problem is not None:
+            self._say_once([problem])
 
     def _cost(self, row: Row) -> float | None:
         table = VERDICT_PARTS.from_rows([row])

@@ -335,7 +335,12 @@ def wait_for(condition: Callable[[], bool], *, at_most_s: float = 240) -> None:
 def clean_environment(root: Path) -> dict[str, str]:
     """The environment of a person who has configured nothing."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("BENCH_", "DAGSTER_"))}
-    return {**kept, "XDG_CONFIG_HOME": str(root.parent / "no-config"), "COLUMNS": "200"}
+    return {
+        **kept,
+        "XDG_CONFIG_HOME": str(root.parent / "no-config"),
+        "XDG_STATE_HOME": str(root.parent / "no-state"),
+        "COLUMNS": "200",
+    }
 
 
 def without_caches(root: Path) -> dict[str, bytes]:

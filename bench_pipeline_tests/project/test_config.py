@@ -23,6 +23,7 @@ spending: {max_cost_usd: 10, max_cells: 100, assume_cost_usd: 0.5}
 tries: 2
 ranking: {min_coverage: 0.5}
 attestation: require
+allowance: [docs, README.md]
 upstreams:
   main: {base_url: "https://api.example.com/v1", key_env: KEY, models: [m], concurrency: 3,
     requests_per_minute: 60}
@@ -78,7 +79,14 @@ def test_every_key_may_be_left_out(tmp_path: Path) -> None:
 def test_every_key_may_be_written(tmp_path: Path) -> None:
     found = config(tmp_path, EVERY_KEY)
     assert found.model_fields_set == set(ProjectConfig.model_fields)
-    for name in found.model_fields_set - {"tries", "results", "attestation", "dockerfile", "upstreams"}:
+    for name in found.model_fields_set - {
+        "tries",
+        "results",
+        "attestation",
+        "allowance",
+        "dockerfile",
+        "upstreams",
+    }:
         section = getattr(found, name)
         assert section.model_fields_set == set(type(section).model_fields), name
     assert found.defaults.resources.memory == 2 << 30
