@@ -179,6 +179,17 @@ class Ledgers(StrictModel):
     routes: dict[Name, Name] = Field(default_factory=dict, description="The kind of each exact route.")
 
 
+class Policies(StrictModel):
+    """What comparisons of policies may take."""
+
+    max_timeout: Duration = Field(
+        300.0, description="The longest time for one policy.", json_schema_extra={"default": "5m"}
+    )
+    max_cases: Count = Field(
+        1000, description="The most cases of one set; their file may have 1 MiB for each thousand."
+    )
+
+
 class Schedule(StrictModel):
     """When a schedule runs."""
 
@@ -232,6 +243,7 @@ class ProjectConfig(StrictModel):
     )
     judge: Judge = Field(default_factory=Judge, description="The model that judges pairs.")
     ledgers: Ledgers = Field(default_factory=Ledgers, description="Results that others measured.")
+    policies: Policies = Field(default_factory=Policies, description="What comparisons of policies may take.")
     schedules: Schedules = Field(default_factory=Schedules, description="What runs by itself.")
     dagster: DagsterSettings = Field(
         default_factory=DagsterSettings, description="How Dagster keeps its records."

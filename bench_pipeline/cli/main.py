@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "rank": ("rank", "rank", "Rank the setups of an evaluation."),
     "compare": ("compare", "compare", "Compare two setups over the tasks both measured."),
     "gate": ("gate", "gate", "Decide whether a candidate setup may replace a baseline."),
+    "policy": ("policy", "policy", "Ask one set of questions in three ways under one call budget."),
     "scenario": ("scenario", "scenario", "Run, replay and import scenarios."),
     "judge": ("judge", "judge", "Compare scenario cells blindly, pair by pair."),
     "table": ("table", "table", "Print a table."),

@@ -172,18 +172,62 @@ def read_toml(path: Path, model: type[M]) -> Document[M]:
         message = re.sub(r" \(at .*\)$", "", str(error))
         line = int(found[1]) if found else None
         raise DocumentError([Problem(str(path), line, "", f"is not valid TOML: {message}")]) from None
-    return _build(path, model, value, text.encode(), _toml_lines)
+    built, errors = _validate(model, value)
+    if built is None:
+        lines = positions.toml_lines(text)
+        raise DocumentError(_placed(str(path), lines, steps, wrong, 1) for steps, wrong in errors)
+    return Document(path, built, source=text.encode(), find_lines=_toml_lines)
 
 
 def read_json(path: Path, model: type[M]) -> Document[M]:
     """Read a JSON file, without duplicate keys, NaN or lone surrogates; DocumentError with all problems."""
-    text = _decoded(path)
+    return parse_json(path, read_bytes(path, MAX_BYTES)).model(model)
+
+
+@dataclass(frozen=True)
+class JsonValue:
+    """The value of a JSON text, and where its parts are in the file."""
+
+    path: Path
+    value: object
+    source: bytes = field(repr=False)
+
+    @cached_property
+    def _lines(self) -> dict[FieldPath, int]:
+        return _json_lines(self.source)
+
+    def problem(self, steps: FieldPath, message: str) -> Problem:
+        """A problem with a part of the value."""
+        return _placed(str(self.path), self._lines, steps, message, 1)
+
+    def model(self, model: type[M]) -> Document[M]:
+        """The value as a model; DocumentError with all problems."""
+        built, errors = _validate(model, self.value)
+        if built is None:
+            raise DocumentError(self.problem(steps, text) for steps, text in errors)
+        return Document(self.path, built, source=self.source, find_lines=_json_lines)
+
+    def items(self, model: type[M]) -> list[M]:
+        """The entries of a list as models; DocumentError with the problems of all of them."""
+        assert isinstance(self.value, list)
+        read = [_validate(model, item) for item in self.value]
+        if any(errors for _, errors in read):
+            raise DocumentError(
+                self.problem((number, *steps), text)
+                for number, (_, errors) in enumerate(read)
+                for steps, text in errors
+            )
+        return [item for item, _ in read if item is not None]
+
+
+def parse_json(path: Path, data: bytes) -> JsonValue:
+    """One strict JSON value from the bytes of a file; DocumentError when they are none."""
+    text = _checked(path, data)
     try:
-        value = decode_json(text)
+        return JsonValue(path, decode_json(text), data)
     except RejectedJsonError as error:
         line = error.line or _culprit_line(text, error.culprit)
         raise DocumentError([Problem(str(path), line, "", f"is not valid JSON: {error}")]) from None
-    return _build(path, model, value, text.encode(), _json_lines)
 
 
 def _culprit_line(text: str, culprit: str) -> int | None:
@@ -207,20 +251,15 @@ def _json_lines(data: bytes) -> dict[FieldPath, int]:
 
 
 def _decoded(path: Path) -> str:
-    data = read_bytes(path, MAX_BYTES)
+    return _checked(path, read_bytes(path, MAX_BYTES))
+
+
+def _checked(path: Path, data: bytes) -> str:
     try:
         check_utf8(data)
     except UnreadableTextError as error:
         raise DocumentError(_defect_problems(str(path), [error.defect], 1)) from None
     return data.decode()
-
-
-def _build(path: Path, model: type[M], value: object, data: bytes, find_lines: _Lines) -> Document[M]:
-    built, errors = _validate(model, value)
-    if built is None:
-        lines = find_lines(data)
-        raise DocumentError(_placed(str(path), lines, steps, text, 1) for steps, text in errors)
-    return Document(path, built, source=data, find_lines=find_lines)
 
 
 # Lines that are exactly ``---``: one inside a value is indented, quoted or longer, and cuts nothing.

@@ -1,0 +1,99 @@
+"""Running a comparison of policies over files: its terms checked, attempts run, receipts and recordings written.
+
+What belongs here: what ``bench policy run`` and ``record`` do. What does not: a project's comparisons and their tables
+(``policy_receipts``).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_pipeline.errors import UsageError
+from bench_pipeline.policies.comparing import MAX_BUDGET, Attempt, Terms, run_attempt
+from bench_pipeline.policies.policy import POLICIES, Policy
+from bench_pipeline.policies.receipts import receipt_text, write_private
+
+if TYPE_CHECKING:
+    from bench_pipeline.policies.cases import CaseSet
+    from bench_pipeline.policies.models import Model
+
+
+def terms(budget: int, timeout_s: float, max_timeout_s: float, names: Sequence[str] = ()) -> Terms:
+    """The terms of a comparison; without ``names`` all policies.
+
+    Raises:
+        UsageError: a budget or a time out of its bounds.
+    """
+    if not 0 <= budget <= MAX_BUDGET:
+        raise UsageError("comparing policies", f"a budget of {budget} calls", f"give it 0 to {MAX_BUDGET}")
+    if not 0 < timeout_s <= max_timeout_s:
+        wrong = f"a time of {timeout_s:g}s, which is not above 0 and at most {max_timeout_s:g}s"
+        raise UsageError(
+            "comparing policies", wrong, "shorten it, or raise policies.max_timeout in a project"
+        )
+    return Terms(budget, timeout_s, _chosen(names))
+
+
+def _chosen(names: Sequence[str]) -> tuple[Policy, ...]:
+    return tuple(policy for policy in POLICIES if not names or policy.name in names)
+
+
+def run_attempts(
+    cases: "CaseSet", model: "Model", agreed: Terms, attempts: Iterable[int]
+) -> Iterator[Attempt]:
+    """Run the attempts one after the other; each is handed out as soon as it is done."""
+    for number in attempts:
+        yield run_attempt(cases, model, agreed, number)
+
+
+def receipt_path(path: Path, attempt: int, attempts: int) -> Path:
+    """Where the receipt of an attempt goes: ``receipt.json``, or ``receipt-2.json`` where there are several."""
+    return path if attempts == 1 else path.with_name(f"{path.stem}-{attempt}{path.suffix}")
+
+
+def write_receipt(path: Path, attempt: Attempt, version: int) -> None:
+    """Write one attempt's receipt."""
+    write_private(path, receipt_text(attempt, version))
+
+
+def recordable(agreed: Terms, attempts: int, version: int) -> None:
+    """Refuse, before any call, what a version of recordings cannot hold."""
+    runs = attempts * len(agreed.policies)
+    if version == 1 and runs > 1:
+        wrong = f"version 1 has one set of answers for all, and there would be {runs} runs"
+        raise UsageError("recording", wrong, "name one --policy without --repeat, or write version 2")
+
+
+def write_recording(path: Path, attempts: Sequence[Attempt], version: int) -> None:
+    """Write what a live model answered."""
+    from bench_pipeline.policies.digests import indented_json
+    from bench_pipeline.policies.recordings import recorded
+
+    write_private(path, indented_json(recorded(attempts, version).document()))
+
+
+def receipt_rows(attempt: Attempt, comparison: str | None = None) -> list[dict[str, Any]]:
+    """An attempt as rows of the table policy_receipts."""
+    return [
+        {
+            "comparison": comparison,
+            "attempt": attempt.number,
+            "harness": result.policy.name,
+            "policy": result.policy.name,
+            "correct": result.tally.correct,
+            "attempted": result.tally.attempted,
+            "errors": result.tally.errors,
+            "total": result.tally.total,
+            "state": result.tally.state,
+            "calls": len(result.tally.calls),
+            "call_budget": attempt.terms.budget,
+            "dataset_sha256": attempt.dataset_sha256,
+            "model_config_sha256": attempt.model.sha256,
+            "scope": attempt.scope,
+            "model": attempt.model.model,
+            "timeout_s": attempt.terms.timeout_s,
+            "started_at": result.started_at,
+            "duration_s": result.duration_s,
+        }
+        for result in attempt.results
+    ]

@@ -1,0 +1,134 @@
+"""What a policy asks: a model behind one interface, recorded or live.
+
+What belongs here: the configuration that decides answers, a reply, the interface. What does not: where replies come
+from (``recordings``, ``live``) and how they are counted (``calling``).
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, NamedTuple, Protocol
+
+from pydantic import Field
+
+from bench_pipeline.documents import Float, Int, StrictModel
+from bench_pipeline.policies.digests import sha256
+from bench_pipeline.policies.policy import PolicyName
+
+Temperature = Annotated[Float, Field(ge=0, le=2)]
+MaxTokens = Annotated[Int, Field(ge=1)]
+
+
+class Settings(StrictModel):
+    """What is asked of the model besides the prompt."""
+
+    temperature: Temperature
+    max_tokens: MaxTokens
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Everything that decides a model's answers, as receipts show it."""
+
+    adapter: str
+    model: str
+    settings: Settings
+    endpoint: str | None = None
+    recording_sha256: str | None = None
+
+    def document(self) -> Mapping[str, object]:
+        """The members of a receipt's ``model``, in their order."""
+        members = {
+            "adapter": self.adapter,
+            "model": self.model,
+            "endpoint": self.endpoint,
+            "settings": self.settings.model_dump(),
+            "recording_sha256": self.recording_sha256,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+    @property
+    def sha256(self) -> str:
+        """The digest by which receipts of one configuration are known."""
+        return sha256(self.document())
+
+
+class Reply(NamedTuple):
+    """What came of one call. ``failure`` is None for an answer and says in our own words why there is none.
+
+    ``late``: it ended when the policy's time was over. Latency and tokens are None where nobody measured them.
+    """
+
+    answer: str
+    failure: str | None = None
+    late: bool = False
+    started_at: datetime | None = None
+    latency_s: float | None = None
+    tokens_input: int | None = None
+    tokens_output: int | None = None
+
+
+# One call; None when the policy's time was over before it began, so that nothing was sent.
+Ask = Callable[[str], Reply | None]
+Clock = Callable[[], float]
+
+LATE = "deadline: the time for the policy was over when the call ended"
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a policy's time is over, on a clock that never goes back."""
+
+    at: float
+    clock: Clock = time.monotonic
+
+    @classmethod
+    def after(cls, seconds: float, clock: Clock = time.monotonic) -> "Deadline":
+        """The deadline that lies ``seconds`` from now."""
+        return cls(clock() + seconds, clock)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is over."""
+        return self.clock() >= self.at
+
+    def left(self) -> float:
+        """The seconds that are left, 0 when it has passed."""
+        return max(0.0, self.at - self.clock())
+
+    def keep(self, ask: Callable[[str], Reply]) -> Ask:
+        """``ask`` under this deadline: nothing is sent after it, and what comes back after it is a failure."""
+
+        def within(prompt: str) -> Reply | None:
+            if self.passed:
+                return None
+            reply = ask(prompt)
+            return reply._replace(failure=LATE, late=True) if self.passed else reply
+
+        return within
+
+
+class Model(Protocol):
+    """Answers prompts for one policy of one attempt at a time."""
+
+    @property
+    def config(self) -> ModelConfig:
+        """What decides the answers."""
+        ...
+
+    @property
+    def scope(self) -> str:
+        """What kind of evidence its answers are."""
+        ...
+
+    def asking(
+        self, policy: PolicyName, attempt: int, deadline: Deadline, ahead: Sequence[str]
+    ) -> AbstractContextManager[Ask]:
+        """The calls of one policy.
+
+        ``ahead`` are the prompts that will be asked in this order where that is known beforehand: a model may
+        begin them early, and has then begun no other.
+        """
+        ...
