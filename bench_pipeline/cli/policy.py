@@ -50,7 +50,7 @@ def _comparison_options(command: F) -> F:
             click.option("--endpoint", metavar="URL", help="A chat-completions URL of a live model."),
             click.option("--model", metavar="NAME", help="The live model's name."),
             click.option("--key-env", metavar="NAME", help="The variable that holds the live model's key."),
-            click.option("--temperature", type=Amount(), help="Of the live model, 0 to 2.  [default: 0]"),
+            click.option("--temperature", type=Amount(), help="Of a live model, 0 to 2.  [default: 0]"),
             click.option("--max-tokens", type=click.IntRange(1), help="Of an answer.  [default: 128]"),
             click.option(
                 "--budget", type=int, required=True, help="Calls that each policy may make, 0 to 10000."
@@ -226,7 +226,19 @@ def _model(recording: Path | None, options: dict[str, Any]) -> "Model":
             )
             raise click.UsageError(words)
         return Replay(read_recording(recording))
-    raise click.UsageError(f"{concurrency}")
+    endpoint, name = options["endpoint"], options["model"]
+    if endpoint is None or name is None:
+        raise click.UsageError("name a --recording, or a live model with --endpoint and --model")
+    from bench_pipeline.pipeline.policy_running import live_model
+
+    return live_model(
+        endpoint,
+        name,
+        key_env=options["key_env"],
+        temperature=options["temperature"],
+        max_tokens=options["max_tokens"],
+        concurrency=concurrency,
+    )
 
 
 def _status(attempts: "list[Attempt]") -> int:

@@ -15,6 +15,7 @@ from bench_pipeline.policies.receipts import receipt_text, write_private
 
 if TYPE_CHECKING:
     from bench_pipeline.policies.cases import CaseSet
+    from bench_pipeline.policies.live import LiveModel
     from bench_pipeline.policies.models import Model
 
 
@@ -36,6 +37,36 @@ def terms(budget: int, timeout_s: float, max_timeout_s: float, names: Sequence[s
 
 def _chosen(names: Sequence[str]) -> tuple[Policy, ...]:
     return tuple(policy for policy in POLICIES if not names or policy.name in names)
+
+
+def live_model(
+    url: str,
+    name: str,
+    *,
+    key_env: str | None,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    concurrency: int = 1,
+) -> "LiveModel":
+    """A live model, checked before its first call.
+
+    Raises:
+        UsageError: the URL, the name or the settings are off.
+        RefusedError: the key is not there.
+    """
+    from bench_pipeline.policies.answers import normalise
+    from bench_pipeline.policies.live import LiveModel
+    from bench_pipeline.policies.models import Settings
+    from bench_pipeline.providers.endpoint import read_endpoint, read_key
+
+    endpoint = read_endpoint(url)
+    if not normalise(name):
+        raise UsageError("naming the model", "its name is blank", "give it with --model")
+    heat = 0.0 if temperature is None else temperature
+    if not 0 <= heat <= 2:
+        raise UsageError("setting the temperature", f"it is {heat:g}", "give it 0 to 2")
+    settings = Settings(temperature=heat, max_tokens=128 if max_tokens is None else max_tokens)
+    return LiveModel(endpoint, name, settings, read_key(key_env), concurrency)
 
 
 def run_attempts(

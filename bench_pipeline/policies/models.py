@@ -104,10 +104,13 @@ class Deadline:
         def within(prompt: str) -> Reply | None:
             if self.passed:
                 return None
-            reply = ask(prompt)
-            return reply._replace(failure=LATE, late=True) if self.passed else reply
+            return self.mark(ask(prompt))
 
         return within
+
+    def mark(self, reply: Reply) -> Reply:
+        """A reply that has just come: a failure when the time is over."""
+        return reply._replace(failure=LATE, late=True) if self.passed else reply
 
 
 class Model(Protocol):

@@ -29,6 +29,7 @@ upstreams:
     requests_per_minute: 60}
 judge: {upstream: main, model: m}
 ledgers: {folder: rows, routes: {a/b: agent}}
+policies: {max_timeout: 1h, max_cases: 5000}
 schedules: {nightly: {cron: "30 3 * * mon-fri", timezone: Asia/Kolkata, enabled: true}}
 dagster: {storage_url: "postgresql://localhost/d", executor: multiprocess}
 """
