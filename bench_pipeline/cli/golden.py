@@ -1,10 +1,11 @@
 """``bench golden``: check golden tasks, score what was measured, show runs and failures."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bench_pipeline.cli.output import (
+    LARGEST,
     emit_json,
     emit_rows,
     format_options,
@@ -13,6 +14,10 @@ from bench_pipeline.cli.output import (
     wants_plain,
 )
 from bench_pipeline.reports.escaping import plain_text
+
+if TYPE_CHECKING:
+    from bench_pipeline.golden.runs import Skipped
+    from bench_pipeline.pipeline.golden_scores import Scored, Scores
 
 TIERS = click.Choice(["smoke", "standard", "stretch", "adversarial"])
 
@@ -78,3 +83,175 @@ def _show(rows: list[dict[str, Any]]) -> None:
         for line in lines:
             click.echo(f"{plain_text(row['task_id'])}: {plain_text(line)}")
     click.echo(f"{sum(bool(row['valid']) for row in rows)} of {len(rows)} golden tasks are valid.")
+
+
+@golden.command()
+@click.option("--tier", "tiers", multiple=True, type=TIERS, help="Only this tier (repeatable).")
+@click.option("--setup", metavar="S", help="Only this setup.")
+@click.option("--attempt", type=click.IntRange(1, LARGEST), metavar="N", help="Only this attempt.")
+@click.option("--compare", is_flag=True, help="Compare each score with the setup's newest earlier run.")
+@click.option("--no-save", is_flag=True, help="Write no table and no run file.")
+@click.option("--fail-under", type=float, metavar="X", help="Exit with 4 when a score is below X.")
+@click.option("--fail-on-regression", is_flag=True, help="Exit with 4 when a test regressed.")
+@project_option
+@format_options
+def run(
+    *,
+    tiers: tuple[str, ...],
+    setup: str | None,
+    attempt: int | None,
+    compare: bool,
+    no_save: bool,
+    fail_under: float | None,
+    fail_on_regression: bool,
+    project_dir: str | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """Score what cells measured and telemetry tells. No agent is run: `bench run` does that.
+
+    \b
+    bench golden run                                  all tiers but adversarial
+    bench golden run --tier smoke --setup careful
+    bench golden run --fail-under 0.8 --fail-on-regression   a gate for CI
+    bench golden run --compare --json
+
+    Each score is kept as a row of composite_scores and as a run file. With --compare, a task that passed before and
+    fails now is a regression too. Exit status 5 when there is nothing to score; of a gate, 4 when it fails and 3
+    when a score is incomplete.
+    """
+    from bench_pipeline.golden.gating import ScoreTerms, enforce
+    from bench_pipeline.golden.suite import DEFAULT_TIERS
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.pipeline.golden_scores import ScoreRequest, make_scores
+
+    terms = ScoreTerms(fail_under, fail_on_regression)
+    request = ScoreRequest(tiers or DEFAULT_TIERS, setup, attempt, compare, save=not no_save)
+    made = make_scores(Bench(project_root(project_dir)), request)
+    _warn(made)
+    if as_json:
+        emit_json({"runs": [_score_document(item, saved=not no_save) for item in made.scores]})
+    elif wants_plain(plain):
+        _show_plain(made.scores)
+    else:
+        _show_scores(made.scores)
+    enforce([item.row for item in made.scores], terms, made.worse)
+
+
+def _warn(made: "Scores") -> None:
+    """What is wrong with files that scores are made from, on stderr: none of it is silent."""
+    assert made.gathered is not None
+    for problem in made.gathered.problems:
+        click.echo(f"bench: {plain_text(str(problem))}", err=True)
+    _warn_skipped(made.skipped)
+
+
+def _warn_skipped(skipped: "list[Skipped]") -> None:
+    for item in skipped:
+        click.echo(f"bench: the run file {item.name} is skipped: {plain_text(item.why)}", err=True)
+
+
+def _score_document(item: "Scored", *, saved: bool) -> dict[str, Any]:
+    document = dict(item.row)
+    document["run"] = item.run.run if saved and item.row["tasks"] else None
+    document["failures"] = [failure.model_dump() for failure in item.run.failures]
+    document["warnings"] = [
+        {"task": result.task, "warning": text} for result in item.run.results for text in result.warnings
+    ]
+    if item.comparison is not None:
+        document["comparison"] = dict(item.comparison.document)
+    return document
+
+
+def _show_plain(scores: "list[Scored]") -> None:
+    from bench_pipeline.tables import table_schema
+
+    emit_rows([item.row for item in scores], table_schema("composite_scores").schema.names, plain=True)
+    for item in scores:
+        if item.comparison is not None:
+            document = item.comparison.document
+            columns = ("run", "against", "comparable", "reason", "delta", "shared_tasks", "flips", "drift")
+            emit_rows([document], columns, plain=True)
+
+
+def _show_scores(scores: "list[Scored]") -> None:
+    from bench_pipeline.golden.gating import title
+    from bench_pipeline.reports.golden import comparison_notes, score_display, score_notes
+
+    shown = [score_display(item.row) for item in scores]
+    emit_rows(shown, shown[0] if shown else (), plain=False, title="Golden scores")
+    for item in scores:
+        notes = score_notes(item.row)
+        notes += comparison_notes(item.comparison.document) if item.comparison else []
+        for note in notes:
+            click.echo(plain_text(f"{title(item.row)}: {note}").replace("\n", "\\n"))
+
+
+@golden.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@project_option
+@format_options
+def report(run_name: str | None, *, project_dir: str | None, as_json: bool, plain: bool) -> None:
+    """Print a run as Markdown: score, parts, rates, cost, reasons, failures.
+
+    \b
+    bench golden report                                     the newest readable run
+    bench golden report eval_run_20260131T120000.000000Z
+    bench golden report --json                              everything that the run file has
+
+    A run file that cannot be read is named and skipped. Exit status 5 when there is no run.
+    """
+    from bench_pipeline.golden.runs import chosen_run
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.reports.golden import markdown_report
+
+    found, skipped = chosen_run(Bench(project_root(project_dir)).store, run_name)
+    _warn_skipped(skipped)
+    document = found.model_dump()
+    if as_json:
+        emit_json(document)
+    elif plain:
+        emit_rows([document], [name for name in document if name not in {"failures", "results"}], plain=True)
+    else:
+        click.echo(plain_text(markdown_report(document)))
+
+
+@golden.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--compare", metavar="RUN", help="Show how much each category grew or shrank since this run.")
+@project_option
+@format_options
+def failures(
+    run_name: str | None, *, compare: str | None, project_dir: str | None, as_json: bool, plain: bool
+) -> None:
+    """Print the failed tasks of a run by kind, and how many there are of each.
+
+    \b
+    bench golden failures                                 of the newest readable run
+    bench golden failures RUN --compare EARLIER_RUN
+
+    Exit status 5 when there is no run.
+    """
+    from bench_pipeline.golden.comparing import drift
+    from bench_pipeline.golden.runs import chosen_run, read_run
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.reports.golden import drift_lines
+
+    store = Bench(project_root(project_dir)).store
+    found, skipped = chosen_run(store, run_name)
+    _warn_skipped(skipped)
+    changes = None if compare is None else drift(found, read_run(store, compare))
+    rows = [failure.model_dump() for failure in found.failures]
+    if as_json:
+        document = {"run": found.run, "failures": rows, "counts": found.counts()}
+        emit_json(document if changes is None else {**document, "against": compare, "drift": changes})
+        return
+    emit_rows(
+        rows, ("task", "category", "severity", "details"), plain=plain, title=f"Failures of {found.run}"
+    )
+    for category, count in found.counts().items():
+        click.echo(f"{category}={count}" if wants_plain(plain) else f"{count} {category}")
+    if changes is not None:
+        lines = drift_lines(changes) or ["  no change"]
+        for line in lines:
+            click.echo(f"drift{line.replace('  ', ' ')}" if wants_plain(plain) else f"drift:{line}")

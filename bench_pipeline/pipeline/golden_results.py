@@ -64,7 +64,15 @@ def gather(bench: "Bench", attempts: Sequence[int] | None = None) -> Gathered:
 
 def write_results(bench: "Bench", partitions: Sequence[Partition]) -> dict[Partition, Written]:
     """Write the task results of the given partitions; results of what is no longer there leave the table."""
-    results = gather(bench, sorted({part.attempt for part in partitions})).results
+    return write_gathered(
+        bench, gather(bench, sorted({part.attempt for part in partitions})).results, partitions
+    )
+
+
+def write_gathered(
+    bench: "Bench", results: pa.Table, partitions: Sequence[Partition]
+) -> dict[Partition, Written]:
+    """Write results that were gathered for the attempts of the given partitions."""
     return {
         part: write_table(
             bench.store, "task_results", in_partition(results, part), tier=part.tier, attempt=part.attempt
