@@ -47,7 +47,7 @@ def compare(
     from bench_pipeline.pipeline.bench import Bench
     from bench_pipeline.pipeline.comparing import compare_setups
     from bench_pipeline.pipeline.reading import evaluation_outcomes, repositories
-    from bench_pipeline.statistics.ranking import SEED
+    from bench_pipeline.statistics.bootstrap import SEED
 
     bench = Bench(project_root(project_dir))
     bench.on_notice = notice

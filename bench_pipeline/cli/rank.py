@@ -60,7 +60,7 @@ def rank(
     from bench_pipeline.pipeline.reading import evaluation_outcomes, repositories
     from bench_pipeline.pipeline.unpriced import unknown_costs
     from bench_pipeline.pipeline.validating import unfit_tasks
-    from bench_pipeline.statistics.ranking import SEED
+    from bench_pipeline.statistics.bootstrap import SEED
 
     bench = Bench(project_root(project_dir))
     bench.on_notice = notice

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from bench_pipeline.errors import NotFoundError, UsageError
 from bench_pipeline.pipeline.outcomes import QUANTITIES, Outcomes, by_evaluation, joined, known, outcomes_of
+from bench_pipeline.statistics.bootstrap import RESAMPLES, SEED
 from bench_pipeline.statistics.intervals import CONFIDENCE, mean
 from bench_pipeline.statistics.multiplicity import holm
 from bench_pipeline.statistics.paired import PairedDifference, TestResult, compare_scores, paired_difference
 from bench_pipeline.statistics.planning import Detectable, detectable_difference
-from bench_pipeline.statistics.ranking import RESAMPLES, SEED
 from bench_pipeline.statistics.totals import total
 from bench_pipeline.tables import table_schema
 

@@ -18,8 +18,8 @@ from bench_pipeline.errors import UsageError
 from bench_pipeline.pipeline.comparing import Comparison, Pairing, resolve_setup
 from bench_pipeline.pipeline.outcomes import Outcomes, joined, known, outcomes_of
 from bench_pipeline.pipeline.ranking import fill_command, missing_cells
+from bench_pipeline.statistics.bootstrap import SEED
 from bench_pipeline.statistics.paired import MIN_TASKS
-from bench_pipeline.statistics.ranking import SEED
 from bench_pipeline.statistics.totals import total
 
 MARGIN = 0.05

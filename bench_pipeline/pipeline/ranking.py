@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from bench_pipeline.pipeline.outcomes import Outcomes, by_evaluation, joined, known
 from bench_pipeline.statistics.attempts import mean_pass_at_k, mean_pass_hat_k
+from bench_pipeline.statistics.bootstrap import RESAMPLES, SEED
 from bench_pipeline.statistics.intervals import score_interval, wilson
-from bench_pipeline.statistics.ranking import RESAMPLES, SEED, competition_ranks, rank_bands, whole_scores
+from bench_pipeline.statistics.ranking import competition_ranks, rank_bands, whole_scores
 from bench_pipeline.statistics.totals import total
 from bench_pipeline.tables import table_schema
 

@@ -1,8 +1,10 @@
 """Sentences about judgements for people: the win rate with its interval, and what to be careful about."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bench_pipeline.judging.report import Report
+from bench_pipeline.judging.tournament import Tournament
 
 
 def summary(report: Report) -> str:
@@ -40,3 +42,14 @@ def notes(report: Report) -> Iterator[str]:
     for side, names in ((report.left, report.left_only), (report.right, report.right_only)):
         if names:
             yield f"not paired, only in {side}: {', '.join(names)}"
+
+
+def tournament_notes(held: Tournament) -> Iterator[str]:
+    """How strengths came about, which neighbours are not told apart, and who beats whom in a circle."""
+    yield f"strengths: {held.method}"
+    yield f"intervals: {held.interval_method}"
+    for better, worse in pairwise(held.standings):
+        if better.low is not None and worse.high is not None and better.low <= worse.high:
+            yield f"warning: the lead of {better.cell} over {worse.cell} is not distinguishable (the intervals overlap)"
+    for cycle in held.cycles:
+        yield f"warning: a circle: {' beats '.join((*cycle, cycle[0]))}"

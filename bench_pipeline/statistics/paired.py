@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from bench_pipeline.statistics.bootstrap import RESAMPLES, SEED
 from bench_pipeline.statistics.intervals import CONFIDENCE, Interval, clustered_se, standard_error, t_interval
 from bench_pipeline.statistics.paired_score import score_interval_paired
-from bench_pipeline.statistics.ranking import RESAMPLES, SEED
 
 # With fewer tasks the distribution of the mean difference is too far from t.
 MIN_TASKS = 10

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-SEED = 20250101
-RESAMPLES = 10_000
-# Resamples worked on at once: bounds memory at some 4 MB per 500 tasks and fixes the random stream.
-_CHUNK = 1_000
+from bench_pipeline.statistics.bootstrap import RESAMPLES, SEED, resampled_sums
+
 # Sums of whole numbers in float64 are exact below this.
 _EXACT = 2**53
 
@@ -72,19 +70,14 @@ def rank_bands(
     setups, tasks = scores.shape
     if tasks < 2 or setups == 0:
         return None
-    generator = np.random.default_rng(seed)
-    weights = scores.T.astype(np.float64)
-    drawn = np.empty((resamples, setups), dtype=np.int64)
-    for start in range(0, resamples, _CHUNK):
-        size = min(_CHUNK, resamples - start)
-        picks = generator.integers(0, tasks, size=(size, tasks))
-        flat = picks + np.arange(size)[:, None] * tasks
-        counts = np.bincount(flat.ravel(), minlength=size * tasks).reshape(size, tasks)
-        sums = np.asarray(np.rint(counts.astype(np.float64) @ weights), dtype=np.int64)
-        for setup in range(setups):
-            drawn[start : start + size, setup] = (sums > sums[:, [setup]]).sum(axis=1) + 1
+    drawn = []
+    for sums in resampled_sums(scores.T.astype(np.float64), seed=seed, resamples=resamples):
+        whole = np.asarray(np.rint(sums), dtype=np.int64)
+        drawn.append(
+            np.stack([(whole > whole[:, [setup]]).sum(axis=1) + 1 for setup in range(setups)], axis=1)
+        )
     rank = competition_ranks(scores.sum(axis=1))
-    low, high = np.percentile(drawn, [2.5, 97.5], axis=0, method="inverted_cdf")
+    low, high = np.percentile(np.concatenate(drawn), [2.5, 97.5], axis=0, method="inverted_cdf")
     return RankBands(
         tuple(int(value) for value in np.minimum(low, rank)),
         tuple(int(value) for value in np.maximum(high, rank)),

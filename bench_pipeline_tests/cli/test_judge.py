@@ -69,3 +69,33 @@ def test_nothing_to_compare_is_5_with_a_report(tmp_path: Path, capsys: pytest.Ca
 def test_one_folder_is_2_and_one_that_is_not_there_1() -> None:
     assert call("judge", "l") == 2
     assert call("judge", "l", "absent") == 1
+
+
+def test_a_tournament_lists_standings_and_writes_every_pair(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in "abcde":
+        write_cell(Path("m"), cell(name, name in "abd", cell="three"))
+    assert call("judge", "--tournament", "l", "m", "r", "--out", "t.json") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("rank=1 cell=")
+    assert lines[-1] == "out=t.json"
+    document = json.loads(Path("t.json").read_text())
+    assert len(document["pairs"]) == 3
+    assert {row["cell"] for row in document["cells"]} == {"l", "m", "r"}
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_tournament_on_a_terminal_says_how_sure_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in "abcde":
+        write_cell(Path("m"), cell(name, name in "abd", cell="three"))
+    assert call("judge", "--tournament", "l", "m", "r") == 0
+    text = capsys.readouterr().out
+    assert "strengths: Bradley-Terry maximum likelihood, n=15 comparisons" in text
+    assert "intervals: " in text
+
+
+def test_a_tournament_that_identifies_nothing_is_3_and_two_folders_are_2() -> None:
+    for folder, passed in (("x", True), ("y", False), ("z", False)):
+        write_cell(Path(folder), cell("a", passed, cell=folder))
+    assert call("judge", "--tournament", "x", "y", "z") == 3
+    assert call("judge", "--tournament", "x", "y") == 2
+    assert call("judge", "--tournament", "x", "y", "x") == 2
