@@ -117,11 +117,12 @@ class JournalReader:
     """Iterates over the good rows of a journal; afterwards ``head`` and ``problems`` tell about all of it.
 
     One line is in memory at a time. ``problems`` are sentences that name lines and never quote them; a journal
-    without any is complete.
+    without any is complete. ``leaves`` receives the leaves of the tree, for who wants to prove single rows.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, leaves: list[bytes] | None = None) -> None:
         self._stream = stream
+        self._leaves = leaves
         self._tree = MerkleTree()
         self._last = NO_HASH
         self._closed = False
@@ -135,7 +136,10 @@ class JournalReader:
             while not line.endswith(b"\n") and (more := self._stream.readline(MAX_LINE_BYTES)):
                 line = more
             row = _row(line[:-1]) if whole else None
-            self._tree.add(bytes.fromhex(row.hash) if row is not None else hashlib.sha256(line).digest())
+            leaf = bytes.fromhex(row.hash) if row is not None else hashlib.sha256(line).digest()
+            self._tree.add(leaf)
+            if self._leaves is not None:
+                self._leaves.append(leaf)
             if row is None:
                 self._note(f"line {number} is no row")
                 lost = True
@@ -244,6 +248,14 @@ class MerkleTree:
         for _, left in reversed(rest):
             node = _node(left, node)
         return node
+
+
+def leaves_of(journal: BinaryIO) -> list[bytes]:
+    """The leaves that the root of a journal is over, one a line."""
+    leaves: list[bytes] = []
+    for _ in JournalReader(journal, leaves):
+        pass
+    return leaves
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:

@@ -136,10 +136,11 @@ def verify(
     The verdict that is printed is the one that was derived again. Exit status 0 verified and CLEAN, 1 not
     verified or no key, 3 INCONCLUSIVE, 4 verified but DIRTY.
     """
-    from bench_pipeline.pipeline.attesting import verify_stored
+    from bench_pipeline.pipeline.attesting import proven_findings, verify_stored
     from bench_pipeline.pipeline.bench import Bench
 
-    checked = verify_stored(Bench(project_root(project_dir)), attestation.lower(), references, public_key)
+    bench = Bench(project_root(project_dir))
+    checked = verify_stored(bench, attestation.lower(), references, public_key)
     steps = [vars(step) for step in checked.steps]
     more = {"attestation": checked.name, "verified": checked.verified, "problem": checked.problem}
     if not checked.verified or checked.examination is None:
@@ -151,7 +152,8 @@ def verify(
             )
         return 1
     if as_json:
-        _emit(checked.examination, {**more, "steps": steps}, as_json=True, plain=plain)
+        found = {"verdict": checked.examination.verdict, "reasons": list(checked.examination.reasons)}
+        emit_json({**more, **found, "findings": proven_findings(bench, checked), "steps": steps})
     else:
         _emit(
             checked.examination, {"attestation": checked.name, "verified": True}, as_json=False, plain=plain

@@ -127,11 +127,16 @@ def secret_names(definition: ToolDefinition) -> frozenset[str]:
     return frozenset(definition.credentials.env).union(*(effect.require_env for effect in effects))
 
 
+def hosts_of(definition: ToolDefinition, effects: Iterable[Effect] = ()) -> frozenset[str]:
+    """The hosts that a tool may reach, by itself or by chosen options."""
+    return frozenset(definition.network.allow).union(*(effect.network.allow for effect in effects))
+
+
 def network_refusal(
     definition: ToolDefinition, sandbox: Sandbox, effects: Iterable[Effect] = ()
 ) -> str | None:
     """Why a tool that needs the network, by itself or by chosen options, cannot run in this sandbox, or None."""
-    hosts = {*definition.network.allow, *(host for effect in effects for host in effect.network.allow)}
+    hosts = hosts_of(definition, effects)
     if not hosts or not sandbox.isolates:
         return None
     return (

@@ -13,6 +13,7 @@ from typing import Final
 
 from bench_pipeline.attestation.scope import Scope
 from bench_pipeline.evaluations import StepSetup
+from bench_pipeline.execution.invocation import hosts_of
 from bench_pipeline.execution.job import CellJob, Kit
 from bench_pipeline.execution.sandbox import Place, ProcessEnd
 from bench_pipeline.execution.transcripts import Event, Shows, transcript_of
@@ -129,9 +130,10 @@ class Recording:
         }
 
 
-def scope_of(kit: Kit, place: Place) -> Scope:
-    """What a cell in this place may look at, with every folder resolved now."""
+def scope_of(kit: Kit, place: Place, leaves: Sequence[StepSetup]) -> Scope:
+    """What a cell in this place may look at, with every folder resolved now, and what its tools may reach."""
     view = kit.sandbox.view(place)
+    allowed = {host for leaf in leaves for host in hosts_of(leaf.definition, leaf.effects().values())}
     own = (view.home, view.tmp, view.handover, view.files)
     return Scope(
         roots=_spellings(view.tree, resolve=not kit.sandbox.isolates),
@@ -139,7 +141,7 @@ def scope_of(kit: Kit, place: Place) -> Scope:
         denied=tuple(
             dict.fromkeys(name for path in kit.denied for name in _spellings(str(path), resolve=True))
         ),
-        endpoints=(_LOOPBACK,),
+        endpoints=(_LOOPBACK, *(f"{host}:443" for host in sorted(allowed))),
         home=view.home,
     )
 

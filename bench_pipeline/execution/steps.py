@@ -60,7 +60,7 @@ class Steps:
         deadline = time.monotonic() + self.job.limits.wall_s
         posts: list[str] = []
         place = self.workspace.place
-        self.recording = Recording(self.kit, scope_of(self.kit, place))
+        self.recording = Recording(self.kit, scope_of(self.kit, place, leaves))
         self.recording.open(self.job, leaves, place)
         try:
             if self._each(leaves, deadline, posts):

@@ -4,9 +4,11 @@ What belongs here: which cells, with which task and which journal. What does not
 believed (``bench_pipeline.attestation``) and what it does to a score (``golden``).
 """
 
+import io
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ from bench_pipeline.attestation import (
 )
 from bench_pipeline.attestation.power import Power, measure_power
 from bench_pipeline.errors import BenchError, NotFoundError, RefusedError
+from bench_pipeline.journal import inclusion_proof, leaves_of
 
 if TYPE_CHECKING:
     from bench_pipeline.attestation import Verification
@@ -112,6 +115,24 @@ def verify_stored(
     return _verifier(bench, key, extra, public).verify(name)
 
 
+def proven_findings(bench: "Bench", checked: "Verification") -> list[dict[str, Any]]:
+    """The findings of a verified attestation; each row with its hash and what proves it against the sealed root."""
+    assert checked.sealed is not None
+    assert checked.examination is not None
+    findings = checked.examination.findings
+    journal = bench.store.artifacts.get(checked.sealed.attestation.journal.artifact) if findings else b""
+    leaves = leaves_of(io.BytesIO(journal))
+    return [
+        {
+            "row": each.row,
+            "kind": each.kind,
+            "row_hash": leaves[each.row].hex(),
+            "proof": [node.hex() for node in inclusion_proof(leaves, each.row)],
+        }
+        for each in findings
+    ]
+
+
 def attested(bench: "Bench", verdicts: pa.Table) -> Mapping[str, Attested]:
     """What attestations say of cells, by identity: each verified, and matched to its task, cell and raw usage."""
     rows = verdicts.to_pylist()
@@ -129,14 +150,14 @@ def attested(bench: "Bench", verdicts: pa.Table) -> Mapping[str, Attested]:
         if name is None:
             found[row["identity"]] = Attested(None, None, lineage.spine_problem)
         else:
-            found[row["identity"]] = _matched(bench, verifier.verify(name), row)
+            found[row["identity"]] = _matched(verifier, verifier.verify(name), row)
     return found
 
 
-def _matched(bench: "Bench", checked: "Verification", row: Mapping[str, Any]) -> Attested:
+def _matched(verifier: Verifier, checked: "Verification", row: Mapping[str, Any]) -> Attested:
     if not checked.verified or checked.sealed is None or checked.examination is None:
         return Attested(checked.name, None, checked.problem)
-    sealed, subject = checked.sealed.attestation, _subject_at_hand(bench, row["task_id"])
+    sealed, subject = checked.sealed.attestation, verifier.subjects(row["task_id"])
     wrong = {
         "it attests another task": sealed.task.id != row["task_id"],
         "its task has changed since": subject is None or subject.task_digest != sealed.task.digest,
@@ -150,7 +171,7 @@ def _matched(bench: "Bench", checked: "Verification", row: Mapping[str, Any]) ->
 def _verifier(
     bench: "Bench", key: AuditKey | None, extra: tuple[str, ...] = (), public: str | None = None
 ) -> Verifier:
-    return Verifier(bench.store, key, lambda task_id: _subject_at_hand(bench, task_id, extra), public=public)
+    return Verifier(bench.store, key, cache(lambda name: _subject_at_hand(bench, name, extra)), public=public)
 
 
 def _evidence(row: Mapping[str, Any], journal: str) -> CellEvidence:

@@ -50,6 +50,7 @@ def test_evaluations_resolve_to_the_setups_that_the_tour_names(project: Project)
     }
     assert {name: ([s.label for s in each.setups], each.attempts) for name, each in found.items()} == {
         "care": (["patcher/rulebook-l/-", "patcher/rulebook-l/-+care=thorough"], 1),
+        "crib": (["cribbing-patcher/rulebook-l/-"], 1),
         "models": ([f"predictions/{model}/-" for model in MODELS], 1),
         "pair": (["plan-then-build/-/-+plan.model=rulebook-s", "plan-then-build/-/-"], 2),
     }

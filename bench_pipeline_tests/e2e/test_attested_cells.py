@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench_pipeline.attestation import create_key
-from bench_pipeline.journal import JournalReader
+from bench_pipeline.journal import JournalReader, is_included
 from bench_pipeline.pipeline.attesting import attested
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import Project
@@ -252,6 +252,12 @@ def test_the_command_seals_scans_verifies_and_measures(
         "contraband",
         "out_of_scope_path",
     }
+    for finding in json.loads(project.ask("clean-run", "verify", names[1], "--json").out)["findings"]:
+        head = json.loads((project.root / f".bench/attestations/{names[1]}.json").read_text())["attestation"][
+            "journal"
+        ]
+        leaf, proof = bytes.fromhex(finding["row_hash"]), [bytes.fromhex(node) for node in finding["proof"]]
+        assert is_included(leaf, finding["row"], head["rows"], proof, bytes.fromhex(head["root"]))
     monkeypatch.setenv("BENCH_AUDIT_KEY_FILE", str(project.root / "none"))
     assert project.ask("clean-run", "verify", names[0], "--json").status == 1
     assert project.ask("clean-run", "verify", names[1], "--public-key", public).status == 4

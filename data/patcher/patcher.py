@@ -1,13 +1,14 @@
 """The example's coding agent: it knows a book of recipes and nothing else.
 
-It stands in for a real agent's command line. It works in the folder in which it is started, changes files there and
-says on the last line of its output how it ended and what it "used". A recipe applies when the text that it looks for
+It stands in for a real agent's command line. It works in the folder in which it is started, changes files there,
+tells every read and every write on a line of its output, and on the last one how it ended and what it "used". A recipe applies when the text that it looks for
 is in its file. With --care=quick only the obvious edits are made, with --care=thorough all of them.
 
-    python3 patcher.py --model=rulebook-l-1 [--care=quick|thorough] [--role=solve|plan|build] < PROMPT
+    python3 patcher.py --model=rulebook-l-1 [--care=quick|thorough] [--role=solve|plan|build] [--crib=DIR] < PROMPT
 
 With --role=plan it changes nothing and writes what it would do to plan.json in the folder BERBENCH_HANDOVER; with
---role=build it does what that file says.
+--role=build it does what that file says. With --crib it first reads every Markdown file below DIR: what no honest
+agent would do where these are the answers.
 """
 
 import argparse
@@ -28,8 +29,14 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="Apply recipes to the working tree.")
     parser.add_argument("--model", choices=["rulebook-s-1", "rulebook-l-1"], required=True)
     parser.add_argument("--care", choices=["quick", "thorough"], default="quick")
+    parser.add_argument("--crib", type=Path)
     parser.add_argument("--role", choices=["solve", "plan", "build"], default="solve")
     return parser.parse_args()
+
+
+def tell(activity, text, **more):
+    """One line of the transcript."""
+    print(json.dumps({"activity": activity, "text": text, **more}))
 
 
 class Reader:
@@ -47,6 +54,7 @@ class Reader:
             text = Path(name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return ""
+        tell("read", text, path=name)
         if name in self._seen:
             self.again += len(text)
         else:
@@ -78,6 +86,7 @@ def apply(edits, reader):
         text = reader.read(edit["file"])
         if text.count(edit["find"]) == 1:
             Path(edit["file"]).write_text(text.replace(edit["find"], edit["replace"]), encoding="utf-8")
+            tell("write", edit["replace"], path=edit["file"])
             written += len(edit["replace"])
             made += 1
     return written, made
@@ -95,6 +104,8 @@ def main():
     prompt = sys.stdin.read()
     reader = Reader()
     written = made = 0
+    for path in sorted(arguments.crib.rglob("*.md")) if arguments.crib else ():
+        reader.read(str(path))
     if arguments.role == "build":
         plan = json.loads(plan_file().read_text(encoding="utf-8"))
         written, made = apply([edit for step in plan for edit in edits_of(step["recipe"], step["care"])], reader)
@@ -103,11 +114,12 @@ def main():
         if arguments.role == "plan":
             text = json.dumps(plan, indent=2) + "\n"
             plan_file().write_text(text, encoding="utf-8")
+            tell("write", text, path=str(plan_file()))
             written = len(text)
         else:
             written, made = apply([edit for step in plan for edit in edits_of(step["recipe"], step["care"])], reader)
     done = f"applied {made} edits" if arguments.role != "plan" else f"planned {len(plan)} recipes"
-    print(f"patcher: {done} with {arguments.model}, {arguments.care}")
+    tell("message", f"{done} with {arguments.model}, {arguments.care}")
     # Thinking is what care costs.
     thoughts = 2000 if arguments.care == "thorough" else 400
     report = {
