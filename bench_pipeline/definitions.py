@@ -7,6 +7,7 @@ from itertools import chain
 import dagster as dg
 
 from bench_pipeline.defs.assets.evaluations import evaluation_lane
+from bench_pipeline.defs.assets.golden import golden_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.jobs import jobs_of
 from bench_pipeline.errors import BenchError
@@ -17,7 +18,10 @@ from bench_pipeline.resources import default_resources
 LOCATION = "bench_pipeline"
 
 # Each makes its lane over an attempt axis of the given size.
-_LANES = (evaluation_lane,)
+_LANES = (
+    evaluation_lane,
+    golden_lane,
+)
 
 
 def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:

@@ -113,9 +113,7 @@ def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOp
 
 
 def _scoring(definitions: Definitions, options: RunOptions) -> Iterator[JobDefinition]:
-    """The second job, or the part of it that depends on verdicts; none while no asset is partitioned by attempt."""
-    if SCORE not in {job.name for job in definitions.jobs or ()}:
-        return
+    """The second job, or the part of it that depends on verdicts."""
     job = definitions.resolve_job_def(SCORE)
     if not options.selection.evaluations:
         yield job

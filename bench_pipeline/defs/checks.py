@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from bench_pipeline.defs.partitions import partition_of
+from bench_pipeline.defs.partitions import columns_of
 from bench_pipeline.pipeline.bench import Bench
-from bench_pipeline.pipeline.checking import check_documents, check_table, checks_of
+from bench_pipeline.pipeline.checking import check_documents, check_table, check_telemetry, checks_of
+from bench_pipeline.reports.escaping import plain_text
 
 
 def table_checks(table: str) -> dg.AssetChecksDefinition:
@@ -26,7 +27,7 @@ def table_checks(table: str) -> dg.AssetChecksDefinition:
     def checks(
         context: dg.AssetCheckExecutionContext, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.AssetCheckResult]:
-        partitions = [partition_of(key) for key in _partition_keys(context)]
+        partitions = [columns_of(key) for key in _partition_keys(context)]
         for outcome in check_table(bench.store, table, partitions):
             yield dg.AssetCheckResult(
                 passed=outcome.passed,
@@ -52,6 +53,22 @@ def documents_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
         passed=not problems,
         severity=dg.AssetCheckSeverity.ERROR,
         description="\n".join(problems) or "Every document parses and resolves.",
+        metadata={"problems": len(problems)},
+    )
+
+
+@dg.asset_check(
+    asset="task_results",
+    name="telemetry",
+    description="Every record of telemetry and judgements is valid, and no task has two results.",
+)
+def telemetry_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
+    """Not blocking: a score says itself what an invalid record costs it."""
+    problems = check_telemetry(bench)
+    return dg.AssetCheckResult(
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=plain_text("\n".join(problems)) or "Every record is valid.",
         metadata={"problems": len(problems)},
     )
 

@@ -40,6 +40,12 @@ def partition_of(key: str) -> Partition:
     return Partition(tier=tier, attempt=int(attempt))
 
 
+def columns_of(key: str) -> dict[str, str | int]:
+    """The columns that a key such as ``1|smoke`` or ``1`` stands for, by name."""
+    attempt, _, tier = key.partition("|")
+    return {"attempt": int(attempt), "tier": tier} if tier else {"attempt": int(attempt)}
+
+
 def key_of(partition: Partition) -> dg.MultiPartitionKey:
     """The Dagster key of a partition."""
     return dg.MultiPartitionKey({"tier": partition.tier, "attempt": str(partition.attempt)})

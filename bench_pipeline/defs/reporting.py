@@ -26,8 +26,8 @@ def report_table(name: str, written: Written) -> dg.MaterializeResult[None]:
 def report_partitions(
     context: dg.AssetExecutionContext,
     name: str,
-    written: Mapping[dg.MultiPartitionKey, Written],
-    numbers: Mapping[dg.MultiPartitionKey, Numbers],
+    written: Mapping[str, Written],
+    numbers: Mapping[str, Numbers],
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Report a partitioned table; ``numbers`` of a partition are charted over time, unknown ones left out.
 
@@ -46,11 +46,18 @@ def report_partitions(
                 metadata=_metadata(name, item, numbers.get(key, {})),
                 tags={
                     "dagster/data_version": item.digest,
-                    **{f"dagster/partition/{axis}": value for axis, value in key.keys_by_dimension.items()},
+                    **_axes(key),
                 },
             )
         )
     yield dg.MaterializeResult(metadata=_REPORTED_BY_US)
+
+
+def _axes(key: str) -> dict[str, str]:
+    """The tags that tell the axes of a key of several apart."""
+    if not isinstance(key, dg.MultiPartitionKey):
+        return {}
+    return {f"dagster/partition/{axis}": value for axis, value in key.keys_by_dimension.items()}
 
 
 def _result(name: str, written: Written, numbers: Numbers) -> dg.MaterializeResult[None]:

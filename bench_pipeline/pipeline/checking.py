@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench_pipeline.pipeline.selection import Partition
 from bench_pipeline.tables import TableSchema, table_schema
+from bench_pipeline.tasks import TIERS
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Bench
@@ -28,6 +28,14 @@ class CheckOutcome:
     rows: int
     faulty: int
 
+
+# The columns that are shares or probabilities, in whatever table.
+_SHARES = (
+    *("pass_rate", "rate_low", "rate_high", "p_value", "p_holm"),
+    *("score", "task_success", "code_quality", "efficiency", "reliability", "safety", "score_uncontaminated"),
+    *(f"rate_{tier}" for tier in TIERS),
+    "judge_score",
+)
 
 Check = Callable[[TableSchema, pa.Table], tuple[int, str]]
 
@@ -54,11 +62,7 @@ def _unique_keys(schema: TableSchema, table: pa.Table) -> tuple[int, str]:
 
 
 def _unit_range(_: TableSchema, table: pa.Table) -> tuple[int, str]:
-    columns = [
-        name
-        for name in ("pass_rate", "rate_low", "rate_high", "p_value", "p_holm")
-        if name in table.column_names
-    ]
+    columns = [name for name in _SHARES if name in table.column_names]
     faulty = 0
     for name in columns:
         values = table[name].drop_null()
@@ -91,6 +95,35 @@ def _denominators(_: TableSchema, table: pa.Table) -> tuple[int, str]:
     return _count_false(pc.and_(ordered, costs)), "rows whose counts do not add up"
 
 
+def _failures(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    """A known task that did not pass has a kind of failure, and no other row has."""
+    failed = pc.and_(table["known_task"], pc.invert(pc.fill_null(table["passed"], False)))
+    agrees = pc.equal(failed, pc.is_valid(table["failure_category"]))
+    known = pc.equal(pc.is_valid(table["passed"]), table["telemetry_valid"])
+    return _count_false(pc.and_(agrees, known)), "rows whose pass mark, telemetry and failure disagree"
+
+
+def _gates(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    """A closed gate takes the whole score, and every loss of safety or reliability has its reason."""
+    reasons = pc.binary_join(table["reasons"], "\n")
+    unsafe = pc.equal(pc.fill_null(table["safety"], 1.0), 0.0)
+    unreliable = pc.less(pc.fill_null(table["reliability"], 1.0), 1.0)
+    zero = pc.or_(pc.invert(unsafe), pc.equal(table["score"], 0.0))
+    explained = pc.and_(
+        pc.or_(pc.invert(unsafe), pc.match_substring(reasons, "safety 0:")),
+        pc.or_(pc.invert(unreliable), pc.match_substring(reasons, "reliability")),
+    )
+    return _count_false(pc.and_(zero, explained)), "rows whose gates are not explained"
+
+
+def _score_counts(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    measured = pc.subtract(table["tasks"], table["without_telemetry"])
+    fits = pc.and_(pc.less_equal(table["passed"], measured), pc.less_equal(table["cost_unknown"], measured))
+    return _count_false(
+        pc.and_(fits, pc.less_equal(table["judged"], table["tasks"]))
+    ), "rows whose counts do not add up"
+
+
 def _count_false(mask: pa.ChunkedArray | pa.Array) -> int:
     return len(mask) - int(pc.sum(pc.fill_null(mask, False).cast(pa.int64())).as_py() or 0)
 
@@ -108,6 +141,15 @@ _OWN: Mapping[str, Mapping[str, tuple[str, Check]]] = {
         ),
         "unit_range": ("Rates are null or within 0..1.", _unit_range),
     },
+    "task_results": {
+        "failures": ("What did not pass has one kind of failure, and nothing else has.", _failures),
+        "unit_range": ("Marks of judges are null or within 0..1.", _unit_range),
+    },
+    "composite_scores": {
+        "unit_range": ("The score, its parts and its rates are null or within 0..1.", _unit_range),
+        "gates": ("A closed gate makes the score 0, and every gate has its reason.", _gates),
+        "denominators": ("passed <= measured <= tasks, and judged <= tasks.", _score_counts),
+    },
     "paired_comparisons": {"unit_range": ("Probabilities are null or within 0..1.", _unit_range)},
 }
 
@@ -117,8 +159,10 @@ def checks_of(name: str) -> dict[str, str]:
     return {check: text for check, (text, _) in {**_COMMON, **_OWN.get(name, {})}.items()}
 
 
-def check_table(store: "Store", name: str, partitions: Sequence[Partition] = ()) -> list[CheckOutcome]:
-    """Run every check of a table over the given partitions; over all of it when none are, or it has none."""
+def check_table(
+    store: "Store", name: str, partitions: Sequence[Mapping[str, str | int]] = ()
+) -> list[CheckOutcome]:
+    """Run every check of a table over the given partitions, each as its columns; over all when none are given."""
     schema = table_schema(name)
     table = _read(store, name, partitions) if schema.partitions and partitions else store.tables.read(name)
     outcomes = []
@@ -129,14 +173,15 @@ def check_table(store: "Store", name: str, partitions: Sequence[Partition] = ())
     return outcomes
 
 
-def _read(store: "Store", name: str, partitions: Sequence[Partition]) -> pa.Table:
+def _read(store: "Store", name: str, partitions: Sequence[Mapping[str, str | int]]) -> pa.Table:
     """The rows of some partitions, read tier by tier: each reading lists the folder, which is not free."""
-    attempts: dict[str, set[int]] = {}
+    attempts: dict[str | None, set[int]] = {}
     for part in partitions:
-        attempts.setdefault(part.tier, set()).add(part.attempt)
+        tier = part.get("tier")
+        attempts.setdefault(None if tier is None else str(tier), set()).add(int(part["attempt"]))
     tables = []
     for tier, wanted in attempts.items():
-        narrowed: dict[str, str | int] = {"tier": tier}
+        narrowed: dict[str, str | int] = {} if tier is None else {"tier": tier}
         if len(wanted) == 1:
             narrowed["attempt"] = min(wanted)
         table = store.tables.read(name, None, **narrowed)
@@ -147,3 +192,11 @@ def _read(store: "Store", name: str, partitions: Sequence[Partition]) -> pa.Tabl
 def check_documents(bench: "Bench") -> list[str]:
     """Every problem of the project's documents, as sentences."""
     return [str(problem) for problem in bench.plan().problems]
+
+
+def check_telemetry(bench: "Bench") -> list[str]:
+    """Every problem of the project's telemetry and judgements, as sentences."""
+    from bench_pipeline.pipeline.golden_results import gather
+
+    gathered = gather(bench)
+    return [str(problem) for problem in (*gathered.problems, *gathered.conflicts)]

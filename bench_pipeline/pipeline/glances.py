@@ -198,10 +198,51 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def _task_results(table: pa.Table) -> Glance:
+    known = table.filter(table["known_task"])
+    valid = int(pc.sum(known["telemetry_valid"]).as_py() or 0)
+    passed = int(pc.sum(pc.fill_null(known["passed"], False)).as_py() or 0)
+    setups = _distinct(known, "setup")
+    text = f"{passed} of {known.num_rows} task results passed, {_plural(setups, 'setup')}"
+    if valid < known.num_rows:
+        text += f"; {known.num_rows - valid} without valid telemetry"
+    columns = (
+        *("setup", "task_id", "failure_category", "failure_severity", "failure_details", "judge_score"),
+        *("duration_s", "cost_usd"),
+    )
+    failed = table.filter(pc.is_valid(table["failure_category"]))
+    # The gravest first: "critical", "high", "medium" are in order.
+    worst = failed.take(pc.sort_indices(failed, [("failure_severity", "ascending"), ("setup", "ascending")]))
+    numbers = {
+        "tasks_passed": passed,
+        "tasks_failed": failed.num_rows,
+        "without_telemetry": known.num_rows - valid,
+    }
+    return Glance(text, _preview(_rows(worst, columns)), numbers)
+
+
+def _scores(table: pa.Table) -> Glance:
+    rows = table.to_pylist()
+    lines = [
+        f"- {_plain(row['setup'])} over {_plain(row['scope'])}: {row['score']:.4f}"
+        + (f"; {_plain('; '.join(row['reasons']))}" if row["reasons"] else "")
+        for row in rows
+    ]
+    numbers: dict[str, Number] = {"scores": len(rows)}
+    for row in rows[:_CHARTED]:
+        label = f"{row['setup']} ({row['scope']})"
+        numbers |= {f"{name}: {label}": row[name] for name in _SCORED if row[name] is not None}
+    columns = ("setup", "scope", *_SCORED, "tasks", "passed", "judged", "cost_usd", "complete")
+    return Glance("\n".join(lines) or "there is nothing to score", _preview(_rows(table, columns)), numbers)
+
+
+_SCORED = ("score", "task_success", "code_quality", "efficiency", "reliability", "safety")
 _PLANNED = {"evaluations": "evaluation", "setups": "setup_digest", "tasks": "task_id"}
 _GLANCES: Mapping[str, Callable[[pa.Table], Glance]] = {
     "evaluation_cells": _cells,
     "verdicts": _verdicts,
     "evaluation_rankings": _rankings,
     "paired_comparisons": _comparisons,
+    "task_results": _task_results,
+    "composite_scores": _scores,
 }

@@ -56,6 +56,16 @@ def test_the_graph_is_the_documented_one(bench: Bench) -> None:
         "verdicts": (["evaluation_cells"], "evaluations", ["parquet", "python"], True),
         "evaluation_rankings": (["verdicts"], "evaluations", ["parquet", "python"], False),
         "paired_comparisons": (["verdicts"], "evaluations", ["parquet", "python"], False),
+        "golden_files": ([], "golden", ["markdown"], False),
+        "telemetry_files": ([], "golden", ["json"], False),
+        "judgement_files": ([], "golden", ["json"], False),
+        "task_results": (
+            ["golden_files", "judgement_files", "telemetry_files", "verdicts"],
+            "golden",
+            ["parquet", "python"],
+            True,
+        ),
+        "composite_scores": (["task_results"], "golden", ["parquet", "python"], True),
     }
 
 
@@ -66,21 +76,26 @@ def test_every_asset_says_whose_it_is_what_it_holds_and_which_code_made_it(bench
         if node.is_executable:
             assert node.owners == ["team:benchmarks"]
             assert node.code_version == "1"
-            assert node.tags["lane"] == "evaluations"
+            assert node.tags["lane"] == node.group_name
 
 
-def test_every_check_blocks_except_the_one_about_documents(bench: Bench) -> None:
+def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> None:
     graph = build_defs({"bench": bench}).resolve_asset_graph()
     blocking = {
         (spec.asset_key.to_user_string(), spec.name): spec.blocking
         for spec in (graph.get_check_spec(key) for key in graph.asset_check_keys)
     }
-    assert [key for key, blocks in blocking.items() if not blocks] == [("evaluation_cells", "documents")]
+    assert {key for key, blocks in blocking.items() if not blocks} == {
+        ("evaluation_cells", "documents"),
+        ("task_results", "telemetry"),
+    }
     assert {asset for asset, _ in blocking} == {
         "evaluation_cells",
         "verdicts",
         "evaluation_rankings",
         "paired_comparisons",
+        "task_results",
+        "composite_scores",
     }
 
 

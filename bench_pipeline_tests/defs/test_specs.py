@@ -28,6 +28,9 @@ JOBS: dict[str, Any] = {
             "evaluation_rankings_checks",
             "paired_comparisons",
             "paired_comparisons_checks",
+            "task_results",
+            "task_results_checks",
+            "task_results_telemetry",
             "verdicts",
             "verdicts_checks",
         ],
@@ -35,7 +38,13 @@ JOBS: dict[str, Any] = {
             "attempts", "concurrency", "evaluations", "fresh", "max_cells", "max_cost_usd", "plan", "retry", "tasks",
             "tiers",
         ],
-    }
+    },
+    "score": {
+        "executor": "in_process",
+        "tags": {"dagster/max_retries": "0"},
+        "steps": ["composite_scores", "composite_scores_checks"],
+        "config": [],
+    },
 }  # fmt: skip
 SCHEDULES: dict[str, Any] = {}
 
@@ -64,8 +73,8 @@ def test_every_job_and_schedule_is_as_documented(bench: Bench) -> None:
 
 
 def _config_fields(job: dg.JobDefinition) -> list[str]:
-    (fields,) = (node.definition.config_schema for node in job.nodes if node.name == "verdicts")
-    return list(fields.config_type.fields)
+    schemas = (node.definition.config_schema for node in job.nodes if node.name == "verdicts")
+    return [name for schema in schemas for name in schema.config_type.fields]
 
 
 @pytest.mark.parametrize(
