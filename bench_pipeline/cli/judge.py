@@ -1,11 +1,20 @@
 """``bench judge``: compare the scenario cells of two folders blindly, or of several in a tournament."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from bench_pipeline.cli.output import LARGEST, emit_json, emit_rows, format_options, wants_plain
+from bench_pipeline.cli.output import (
+    LARGEST,
+    Amount,
+    emit_json,
+    emit_rows,
+    format_options,
+    notice,
+    wants_plain,
+)
 from bench_pipeline.reports.escaping import one_line
 
 if TYPE_CHECKING:
@@ -26,6 +35,31 @@ FOLDER = click.Path(path_type=Path)
     help="Of the blinding coin and the bootstrap.",
 )
 @click.option("--attempt", type=click.IntRange(1, LARGEST), metavar="N", help="Only cells of this attempt.")
+@click.option(
+    "--judge-endpoint", "endpoint", metavar="URL", help="Let a model judge: a chat-completions URL."
+)
+@click.option("--judge-model", "model", metavar="M", help="The judge's model.")
+@click.option("--key-env", metavar="NAME", help="The variable that holds the judge's key.")
+@click.option(
+    "--judgements",
+    type=FOLDER,
+    metavar="FILE",
+    help="Record the judge's replies here, and use those that are there; without --judge-endpoint, replay them.",
+)
+@click.option(
+    "--scenarios", type=FOLDER, metavar="DIR", help="Scenario files, from which the judge learns the goals."
+)
+@click.option(
+    "--quorum",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    metavar="X",
+    help="The least share of pairs with a vote.",
+)
+@click.option(
+    "--concurrency", type=click.IntRange(1, 256), default=8, metavar="N", help="Pairs asked about at once."
+)
+@click.option("--timeout", "call_s", type=Amount(), metavar="S", help="The seconds of one call to the judge.")
 @click.option("--out", type=FOLDER, metavar="FILE", help="Write the report as JSON.")
 @format_options
 def judge(
@@ -34,6 +68,14 @@ def judge(
     tournament: bool,
     seed: int,
     attempt: int | None,
+    endpoint: str | None,
+    model: str | None,
+    key_env: str | None,
+    judgements: Path | None,
+    scenarios: Path | None,
+    quorum: float,
+    concurrency: int,
+    call_s: float | None,
     out: Path | None,
     as_json: bool,
     plain: bool,
@@ -44,28 +86,35 @@ def judge(
     bench judge results/baseline results/candidate
     bench judge results/baseline results/candidate --seed 7 --out report.json
     bench judge --tournament results/*
+    bench judge results/baseline results/candidate --judge-endpoint https://host/v1/chat/completions --judge-model m
+      --key-env JUDGE_KEY --judgements judged.jsonl --scenarios scenarios
 
     A coin per scenario decides which cell stands first. The rubric decides by the first difference: passed beats
     failed, fewer missing items, the longer artifact, fewer steps. A tournament fits strengths over all pairs
     (Bradley-Terry), with bootstrap intervals over the scenarios, and tells who beats whom in a circle. Exit status 5
     when no scenario is in two folders, 3 when a tournament does not identify the strengths.
+
+    A model judges in the same slots, in both orders: an answer that changes with the order is a tie and counted, one
+    that cannot be read is no vote. Exit status 3 when fewer pairs than the quorum have a vote.
     """
     from bench_pipeline.errors import UsageError
-    from bench_pipeline.pipeline.judging import judge_all, judge_folders
+    from bench_pipeline.pipeline.judging import Judging, judge_all, judge_folders
 
+    judging = Judging(seed, endpoint, model, key_env, judgements, scenarios, concurrency, call_s)
+    if endpoint is None and (model or key_env):
+        raise UsageError("judging", "a model was named but not where to ask it", "give --judge-endpoint URL")
     if tournament:
-        held = judge_all(folders, seed=seed, attempt=attempt)
+        held = judge_all(folders, judging, attempt=attempt)
         written = _write(held.document(), out)
         _print_tournament(held, written, as_json=as_json, plain=plain)
-        if not any(report.pairs for report in held.reports):
-            return 5
-        return 0 if held.standings[0].strength is not None else 3
+        status = _status(held.reports, quorum)
+        return status or (0 if held.standings[0].strength is not None else 3)
     if len(folders) != 2:
         raise UsageError("judging", f"{len(folders)} folders were given", "name LEFT and RIGHT")
-    report = judge_folders(folders[0], folders[1], seed=seed, attempt=attempt)
+    report = judge_folders(folders[0], folders[1], judging, attempt=attempt)
     written = _write(report.document(), out)
     _print(report, written, as_json=as_json, plain=plain)
-    return _status(report)
+    return _status([report], quorum)
 
 
 def _write(document: dict[str, object], out: Path | None) -> Path | None:
@@ -81,8 +130,14 @@ def _write(document: dict[str, object], out: Path | None) -> Path | None:
     return out
 
 
-def _status(report: "Report") -> int:
-    return 5 if report.pairs == 0 else 0
+def _status(reports: "Sequence[Report]", quorum: float) -> int:
+    """5 where there is nothing to compare, 3 where too few pairs have a vote, whatever these said."""
+    if not any(report.pairs for report in reports):
+        return 5
+    poor = [report for report in reports if report.voted < quorum or (report.pairs and report.voted == 0)]
+    for report in poor:
+        notice(f"{report.left} against {report.right}: only {report.voted:.1%} of the pairs have a vote")
+    return 3 if poor else 0
 
 
 def _print(report: "Report", written: Path | None, *, as_json: bool, plain: bool) -> None:
@@ -96,6 +151,8 @@ def _print(report: "Report", written: Path | None, *, as_json: bool, plain: bool
 
 
 def _plain_lines(report: "Report", written: Path | None) -> list[str]:
+    from bench_pipeline.judging.report import RUBRIC
+
     rate = report.left_winrate
     facts: dict[str, object] = {
         "pairs": report.pairs,
@@ -104,7 +161,14 @@ def _plain_lines(report: "Report", written: Path | None) -> list[str]:
         "ties": report.ties,
         "left_winrate": "-" if rate is None else f"{rate:.4f}",
     }
+    if report.judge != RUBRIC:
+        facts |= {
+            "judge": one_line(report.judge),
+            "no_votes": report.no_votes,
+            "inconsistent": report.inconsistent,
+        }
     lines = [f"{name}={value}" for name, value in facts.items()]
+    lines += [f"note={one_line(text)}" for text in report.notes]
     lines += [f"left_only={one_line(name)}" for name in report.left_only]
     lines += [f"right_only={one_line(name)}" for name in report.right_only]
     return [*lines, *([f"out={one_line(str(written))}"] if written is not None else [])]

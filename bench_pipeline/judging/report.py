@@ -87,22 +87,27 @@ class Report:
         return self.inconsistent / asked if asked else None
 
     @property
+    def voted(self) -> float:
+        """The share of pairs with a vote; 1 without pairs."""
+        return 1 - self.no_votes / self.pairs if self.pairs else 1.0
+
+    @property
     def left_winrate(self) -> float | None:
         """Wins of the left, a tie half a win, over the pairs with a vote; 0.5 without pairs, None without votes."""
-        voted = self.pairs - self.no_votes
-        if voted == 0:
+        votes = self.pairs - self.no_votes
+        if votes == 0:
             return 0.5 if self.pairs == 0 else None
-        return (self.left_wins + self.ties / 2) / voted
+        return (self.left_wins + self.ties / 2) / votes
 
     @cached_property
     def interval(self) -> Interval | None:
         """The win rate's interval: a score interval of wins minus losses over pairs, as a rate; None without votes."""
-        voted = self.pairs - self.no_votes
-        if voted == 0:
+        votes = self.pairs - self.no_votes
+        if votes == 0:
             return None
         from bench_pipeline.statistics.paired_score import score_interval_paired
 
-        of_difference = score_interval_paired(self.left_wins, self.right_wins, voted)
+        of_difference = score_interval_paired(self.left_wins, self.right_wins, votes)
         return Interval((1 + of_difference.low) / 2, (1 + of_difference.high) / 2, of_difference.method)
 
     def document(self) -> dict[str, object]:

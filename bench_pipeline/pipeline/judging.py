@@ -1,8 +1,9 @@
 """Judging the cells of folders: the use cases behind `bench judge`."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,22 +12,93 @@ from bench_pipeline.errors import UsageError
 from bench_pipeline.judging import Folder, Report, judge_by_rubric, load_folder
 
 if TYPE_CHECKING:
+    from bench_pipeline.judging.judgements import Reply
     from bench_pipeline.judging.tournament import Tournament
+    from bench_pipeline.providers.retrying import Patient
+
+Judge = Callable[[Folder, Folder], Report]
+# Room for a verdict and a reason; a judge that needs more does not answer as it was asked to.
+_MAX_TOKENS = 1024
 
 
-def judge_folders(left: Path, right: Path, *, seed: int, attempt: int | None) -> Report:
-    """Judge two folders by the rubric."""
-    return judge_by_rubric(load_folder(left, attempt), load_folder(right, attempt), seed)
+@dataclass(frozen=True)
+class Judging:
+    """Who judges, and how.
+
+    Without ``endpoint`` and ``judgements`` the rubric does; with ``judgements`` alone what is recorded there is
+    replayed, and nobody is contacted. ``scenarios`` is a folder whose files give the judge the goals.
+    """
+
+    seed: int = 0
+    endpoint: str | None = None
+    model: str | None = None
+    key_env: str | None = None
+    judgements: Path | None = None
+    scenarios: Path | None = None
+    concurrency: int = 8
+    call_s: float | None = None
 
 
-def judge_all(paths: Sequence[Path], *, seed: int, attempt: int | None) -> "Tournament":
-    """Judge every pair of three or more folders by the rubric."""
+def judge_folders(left: Path, right: Path, judging: Judging, *, attempt: int | None = None) -> Report:
+    """Judge two folders."""
+    with _judge(judging) as judge:
+        return judge(load_folder(left, attempt), load_folder(right, attempt))
+
+
+def judge_all(paths: Sequence[Path], judging: Judging, *, attempt: int | None = None) -> "Tournament":
+    """Judge every pair of three or more folders."""
     from bench_pipeline.judging.tournament import hold_tournament
 
     if len(paths) < 3:
         raise UsageError("holding a tournament", f"{len(paths)} folders were given", "name three or more")
     folders = _named(paths, [load_folder(path, attempt) for path in paths])
-    return hold_tournament(folders, partial(judge_by_rubric, seed=seed), seed=seed)
+    with _judge(judging) as judge:
+        return hold_tournament(folders, judge, seed=judging.seed)
+
+
+@contextmanager
+def _judge(judging: Judging) -> Iterator[Judge]:
+    """The judge that was asked for; connections are closed when the block ends."""
+    if judging.endpoint is None and judging.judgements is None:
+        yield partial(judge_by_rubric, seed=judging.seed)
+        return
+    from bench_pipeline.judging.judgements import Judgements
+    from bench_pipeline.judging.live import LiveJudge
+
+    goals = _goals(judging.scenarios)
+    if judging.endpoint is None:
+        yield LiveJudge(Judgements(judging.judgements), None, goals, judging.seed).judge
+        return
+    from bench_pipeline.providers.chat import ChatClient
+    from bench_pipeline.providers.endpoint import read_endpoint, read_key
+    from bench_pipeline.providers.retrying import CALL_S, Patient
+
+    if judging.model is None:
+        raise UsageError("judging", "the judge has no model", "name one with --judge-model")
+    endpoint, key = read_endpoint(judging.endpoint), read_key(judging.key_env)
+    judgements = Judgements(judging.judgements, judging.model)
+    with ChatClient(endpoint, judging.model, key, temperature=0.0, max_tokens=_MAX_TOKENS) as client:
+        patient = Patient(client, call_s=judging.call_s or CALL_S)
+        ask = partial(_ask, patient)
+        yield LiveJudge(judgements, ask, goals, judging.seed, judging.concurrency).judge
+
+
+def _ask(patient: "Patient", prompt: str) -> "Reply":
+    from bench_pipeline.judging.judgements import Reply
+    from bench_pipeline.providers.chat import ChatFailure
+
+    try:
+        return Reply(patient.ask(prompt).content)
+    except ChatFailure as failure:
+        return Reply(failure=failure.kind)
+
+
+def _goals(folder: Path | None) -> dict[str, str]:
+    """The goals of the scenarios in a folder, by name."""
+    from bench_pipeline.scenarios import load_scenario
+
+    scenarios = [load_scenario(path) for path in sorted(folder.glob("*.toml"))] if folder is not None else []
+    return {scenario.name: scenario.goal for scenario in scenarios}
 
 
 def _named(paths: Sequence[Path], folders: Sequence[Folder]) -> list[Folder]:

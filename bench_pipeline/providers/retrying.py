@@ -1,0 +1,67 @@
+"""Asking again: the one layer of retries, for those who may (judges), never behind a call budget (policies).
+
+What belongs here: which failures may pass, and how long to wait. What does not: what is asked, and one call (``chat``).
+"""
+
+import threading
+
+from bench_pipeline.providers.chat import ChatAnswer, ChatClient, ChatFailure, FailureKind
+
+# What may be over when it is tried again; a wrong key, a redirect and an answer of another shape stay what they are.
+PASSING: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection"})
+TRIES = 4
+CALL_S = 120.0
+# A server that asks for more is given up at once: a person can come back later, a process should not sit there.
+LONGEST_WAIT_S = 60.0
+_FIRST_WAIT_S = 1.0
+
+
+class Patient:
+    """Asks through a client, again where a failure may pass; threads may share it.
+
+    Args:
+        client: what asks once.
+        tries: how often at most.
+        call_s: the time of one call.
+        longest_wait_s: the longest wait between two of them.
+        first_wait_s: the wait after the first failure when the server names none; it doubles.
+        stop: set when nobody waits for answers any more.
+    """
+
+    def __init__(
+        self,
+        client: ChatClient,
+        *,
+        tries: int = TRIES,
+        call_s: float = CALL_S,
+        longest_wait_s: float = LONGEST_WAIT_S,
+        first_wait_s: float = _FIRST_WAIT_S,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self._client = client
+        self._tries = tries
+        self._call_s = call_s
+        self._longest = longest_wait_s
+        self._first = first_wait_s
+        self._stop = stop or threading.Event()
+
+    def ask(self, prompt: str) -> ChatAnswer:
+        """The answer of the first call that gives one. Raises the ChatFailure of the last call."""
+        for number in range(self._tries):
+            try:
+                return self._client.ask(prompt, self._call_s)
+            except ChatFailure as failure:
+                wait = self._wait(failure, number)
+                if wait is None or self._stop.wait(wait):
+                    raise
+        raise AssertionError("the last failure is raised")
+
+    def _wait(self, failure: ChatFailure, number: int) -> float | None:
+        """The seconds to wait before the next try; None when there is none."""
+        if failure.kind not in PASSING or number + 1 == self._tries:
+            return None
+        told = failure.retry_after_s
+        wait = self._first * 2.0**number if told is None else told
+        if wait > self._longest:
+            return None if told is not None else self._longest
+        return wait
