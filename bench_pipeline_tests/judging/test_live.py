@@ -15,6 +15,7 @@ from bench_pipeline.errors import DocumentError, RefusedError
 from bench_pipeline.judging import Report
 from bench_pipeline.judging.prompt import judge_prompt, read_verdict
 from bench_pipeline.pipeline.judging import Judging, judge_folders
+from bench_pipeline.reports.judging import notes
 from bench_pipeline.scenarios import write_cell
 from bench_pipeline_tests.cli.calling import call
 from bench_pipeline_tests.providers.chat_server import ChatServer, Response, answer, serving
