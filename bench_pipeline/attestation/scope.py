@@ -116,7 +116,7 @@ class Scope:
     def relative(self, path: str) -> str | None:
         """The path relative to the working tree; None when it is not in it."""
         whole = self.resolved(path)
-        root = next((root for root in self.roots if _below(whole, root)), None)
+        root = next((root for root in self.roots if is_below(whole, root)), None)
         return None if root is None or whole == root else whole[len(root.rstrip("/")) + 1 :]
 
     def of_path(self, path: str) -> Elsewhere | None:
@@ -134,7 +134,7 @@ class Scope:
 
     @staticmethod
     def _longest(folders: Sequence[str], path: str) -> int:
-        return max((len(folder) for folder in folders if _below(path, folder)), default=-1)
+        return max((len(folder) for folder in folders if is_below(path, folder)), default=-1)
 
     def of_endpoint(self, url: str) -> Elsewhere | None:
         """What is wrong with a connection to ``url`` (or ``host:port``)."""
@@ -203,7 +203,8 @@ def _host(host: str) -> str:
     return "localhost" if _LOOPBACK.fullmatch(host) else host
 
 
-def _below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
+    """Whether a resolved path is the folder or in it."""
     folder = folder.rstrip("/")
     return path == folder or path.startswith(folder + "/") or not folder
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from bench_pipeline.attestation.scope import Scope
+from bench_pipeline.attestation.scope import Scope, is_below
 from bench_pipeline.evaluations import StepSetup
 from bench_pipeline.execution.invocation import hosts_of
 from bench_pipeline.execution.job import CellJob, Kit
@@ -134,13 +134,16 @@ def scope_of(kit: Kit, place: Place, leaves: Sequence[StepSetup]) -> Scope:
     """What a cell in this place may look at, with every folder resolved now, and what its tools may reach."""
     view = kit.sandbox.view(place)
     allowed = {host for leaf in leaves for host in hosts_of(leaf.definition, leaf.effects().values())}
-    own = (view.home, view.tmp, view.handover, view.files)
+    own = tuple(path for path in (view.home, view.tmp, view.handover, view.files) if path is not None)
+    roots = _spellings(view.tree, resolve=not kit.sandbox.isolates)
+    denied = dict.fromkeys(name for path in kit.denied for name in _spellings(str(path), resolve=True))
+    if kit.sandbox.isolates:
+        # What these paths name inside is the cell's own, whatever the host has there.
+        denied = {path: None for path in denied if not any(is_below(path, each) for each in (*roots, *own))}
     return Scope(
-        roots=_spellings(view.tree, resolve=not kit.sandbox.isolates),
-        readable=(*(path for path in own if path is not None), *_SYSTEM),
-        denied=tuple(
-            dict.fromkeys(name for path in kit.denied for name in _spellings(str(path), resolve=True))
-        ),
+        roots=roots,
+        readable=(*own, *_SYSTEM),
+        denied=tuple(denied),
         endpoints=(_LOOPBACK, *(f"{host}:443" for host in sorted(allowed))),
         home=view.home,
     )

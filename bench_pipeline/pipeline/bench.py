@@ -230,8 +230,8 @@ class Bench:
         """Where tasks, verdicts and other cells are: the project, its store, and this package with its own tasks."""
         from bench_pipeline.attestation import key_file
 
-        folders = (self.project.root, self.store.root, key_file().parent, Path(__file__).parents[1])
-        return tuple(folder for folder in folders if folder is not None)
+        places = (self.project.root, self.store.root, key_file(), Path(__file__).parents[1])
+        return tuple(place for place in places if place is not None)
 
     def _secrets(self) -> dict[str, str]:
         """The values of every credential that a tool or an upstream names, by variable."""

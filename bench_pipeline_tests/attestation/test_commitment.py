@@ -13,7 +13,7 @@ from bench_pipeline.attestation.power import measure_power
 from bench_pipeline.attestation.truth import Allowance, Source
 from bench_pipeline.attestation.words import words_of
 from bench_pipeline.errors import RefusedError
-from bench_pipeline.tasks import Task
+from bench_pipeline.tasks import Task, load_golden
 from bench_pipeline.tasks.task import DirectorySource, TaskEnvironment, TaskVerify
 from bench_pipeline_tests.attestation.cells import (
     ANSWER,
@@ -242,3 +242,20 @@ def test_power_finds_every_encoding_and_no_false_ones(tree: Path) -> None:
 
 def test_front_matter_itself_is_answer(tree: Path) -> None:
     assert findings(tree, read(FRONT_MATTER)) == [(1, "contraband")]
+
+
+def test_no_packaged_task_finds_its_answer_in_the_standard_library(tmp_path: Path) -> None:
+    found = load_golden(None).tasks
+    assert len(found) > 5
+    texts = [
+        words_of(path.read_text("utf-8", "replace"))
+        for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    ]
+    for task in found:
+        assert task.workspace is not None
+        whole = subject_of(task.as_task(), task, task.workspace)
+        seal = Seal(SCAN_KEY)
+        sealed = commit(seal, whole.sources, whole.allowance)
+        assert sealed.coverage.covered
+        matcher, kinds = Matcher(sealed, seal), kinds_of(sealed)
+        assert not any(kinds.keys() & set(matcher.candidates(words)) for words in texts), task.id

@@ -292,3 +292,13 @@ def test_what_is_no_cell_or_no_attestation_is_one_clear_error(project: Project) 
         assert ended.err.count("\n") == 1
     ended = project.ask("clean-run", "verify", "a" * 64, "--json")
     assert (ended.status, json.loads(ended.out)["problem"]) == (1, "path: there is no such attestation")
+
+
+@pytest.mark.services
+def test_under_isolation_the_scope_is_what_the_sandbox_shows(project: Project) -> None:
+    create_key()
+    rows = run(project, "honest", "peek", backend="bubblewrap")
+    assert says(project, *rows) == [("CLEAN", None), ("DIRTY", None)]
+    opened = next(iter(JournalReader(project_stream(project, rows[0])))).payload
+    assert opened["network"] == "none"
+    assert opened["scope"]["roots"] == ["/workspace"]  # type: ignore[index]
