@@ -279,6 +279,11 @@ class Project:
         return self.root / "predictions"
 
     @property
+    def policies_dir(self) -> Path:
+        """Where comparisons of policies are, one file each, with their cases and recordings."""
+        return self.root / "policies"
+
+    @property
     def local_dir(self) -> Path:
         """Caches and Dagster's records, which stay on this machine when the store is far away."""
         return self.root / ".bench"

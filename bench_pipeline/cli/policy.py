@@ -168,30 +168,66 @@ def record(
 
 
 @policy.command()
-@click.argument("receipts", nargs=-1, required=True, type=_FILE, metavar="RECEIPT...")
+@click.argument("receipts", nargs=-1, type=_FILE, metavar="[RECEIPT]...")
+@click.option(
+    "--comparison",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Of the project's, only this one (repeatable).",
+)
+@project_option
 @format_options
-def leaderboard(*, receipts: tuple[Path, ...], as_json: bool, plain: bool) -> int:
+def leaderboard(
+    *, receipts: tuple[Path, ...], names: tuple[str, ...], project_dir: str | None, as_json: bool, plain: bool
+) -> int:
     """Compare receipts of one case set, one model configuration and one call budget.
 
     \b
     bench policy leaderboard receipt.json
     bench policy leaderboard receipt-1.json receipt-2.json    of version 2: each attempt, then all pooled
+    bench policy leaderboard                                  what the project's tables hold
+    bench policy leaderboard --comparison archive-desk
 
     Receipts that cannot be compared are refused with the field that differs, and so is a receipt whose counters do
     not follow from its trace. A file may also hold an array of rows made by hand: Harness, Correct, Attempted,
-    Errors, Total.
+    Errors, Total. Exit status 5 when the project has nothing stored.
     """
     from bench_pipeline.policies.leaderboard import leaderboards
     from bench_pipeline.policies.loading import read_entries
 
-    boards = leaderboards([entry for path in receipts for entry in read_entries(path)])
+    if receipts and names:
+        raise click.UsageError("name receipts, or comparisons of the project with --comparison")
+    compared: dict[str | None, list[Leaderboard]]
+    if receipts:
+        compared = {None: leaderboards([entry for path in receipts for entry in read_entries(path)])}
+    else:
+        compared = _stored(project_dir, names)
     if as_json:
         from bench_pipeline.policies.certainty import rows
 
-        emit_json([row for board in boards for row in rows(board)])
-    else:
-        _print_boards(boards, plain=plain)
+        emit_json([row for name, boards in compared.items() for board in boards for row in rows(board, name)])
+        return 0
+    for name, boards in compared.items():
+        _print_boards(boards, plain=plain, comparison=name)
     return 0
+
+
+def _stored(project_dir: str | None, names: tuple[str, ...]) -> "dict[str | None, list[Leaderboard]]":
+    """The leaderboards of the project's comparisons."""
+    from bench_pipeline.errors import NotFoundError, NothingToEvaluateError
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.pipeline.policy_leaderboards import stored_leaderboards
+
+    found = stored_leaderboards(Bench(project_root(project_dir)))
+    if not found:
+        raise NothingToEvaluateError("comparing policies", "no comparison is stored", "bench run")
+    for name in names:
+        if name not in found:
+            raise NotFoundError(
+                f"finding comparison {name!r}", "none of this name is stored", f"stored: {', '.join(found)}"
+            )
+    return {name: boards for name, boards in found.items() if not names or name in names}
 
 
 def _limits(project_dir: str | None, options: dict[str, Any]) -> "tuple[int, Terms]":
@@ -262,9 +298,11 @@ def _print_attempts(attempts: "list[Attempt]", *, as_json: bool, plain: bool) ->
     _print_boards(leaderboards([entry for attempt in attempts for entry in entries_of(attempt)]), plain=plain)
 
 
-def _print_boards(boards: "list[Leaderboard]", *, plain: bool) -> None:
+def _print_boards(boards: "list[Leaderboard]", *, plain: bool, comparison: str | None = None) -> None:
     from bench_pipeline.reports.leaderboards import plain_lines
 
+    if comparison is not None:
+        click.echo(f"COMPARISON {comparison}" if wants_plain(plain) else comparison)
     for board in boards:
         if not wants_plain(plain):
             _show(board)

@@ -27,7 +27,7 @@ def table_checks(table: str) -> dg.AssetChecksDefinition:
     def checks(
         context: dg.AssetCheckExecutionContext, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.AssetCheckResult]:
-        partitions = [columns_of(key) for key in _partition_keys(context)]
+        partitions = [columns_of(key) for key in partition_keys(context)]
         for outcome in check_table(bench.store, table, partitions):
             yield dg.AssetCheckResult(
                 passed=outcome.passed,
@@ -73,7 +73,7 @@ def telemetry_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
     )
 
 
-def _partition_keys(context: dg.AssetCheckExecutionContext) -> list[str]:
+def partition_keys(context: dg.AssetCheckExecutionContext) -> list[str]:
     """The partitions of the run, or none when the check runs alone."""
     step = context.op_execution_context
     return list(step.partition_keys) if step.has_partition_key or step.has_partition_key_range else []

@@ -16,7 +16,10 @@ _EVALUATE = (
     "Plan the cells, run those without a verdict, rank and compare the setups. Runs of `bench run` are listed here "
     "too. Tools are run, and may spend money, unless every cell is known."
 )
-_SCORE = "Score, compare and judge what was measured, attempt by attempt. No tool is run."
+_SCORE = (
+    "Score, compare and judge what was measured, attempt by attempt. No tool is run; comparisons of policies ask their "
+    "model, unless it is a recording or every attempt is known."
+)
 
 
 def jobs_of(lanes: Sequence[Lane]) -> "list[UnresolvedAssetJobDefinition]":

@@ -5,6 +5,7 @@ What belongs here: the shape of a lane. What does not: its assets (``assets/<lan
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import dagster as dg
 
@@ -32,3 +33,27 @@ class Lane:
     def tables(self) -> list[str]:
         """The tables that its assets write."""
         return [asset.key.to_user_string() for asset in self.assets]
+
+
+OWNERS = ["team:benchmarks"]
+
+
+class AssetOptions(TypedDict):
+    """What all table assets of a lane share."""
+
+    group_name: str
+    owners: list[str]
+    kinds: set[str]
+    code_version: str
+    tags: dict[str, str]
+
+
+def asset_options(lane: str) -> AssetOptions:
+    """The options of a lane's assets, which are Parquet tables made by Python."""
+    return {
+        "group_name": lane,
+        "owners": OWNERS,
+        "kinds": {"python", "parquet"},
+        "code_version": "1",
+        "tags": {"lane": lane},
+    }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench_pipeline.documents import Document, one_of, read_document
 from bench_pipeline.errors import NotFoundError, Problem
 from bench_pipeline.evaluations.documents import EvaluationDocument
-from bench_pipeline.registry.names import name_problem
+from bench_pipeline.registry.names import named_documents
 
 if TYPE_CHECKING:
     from bench_pipeline.project import Project
@@ -30,22 +30,7 @@ def misnamed_evaluations(project: "Project") -> list[Problem]:
 
 def _files(project: "Project") -> dict[str, str | None]:
     """Names of evaluations with None, and names of files that cannot be one with the reason."""
-    try:
-        paths = sorted(path for path in project.evaluations_dir.iterdir() if not path.name.startswith("."))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    found: dict[str, str | None] = {}
-    for path in paths:
-        reason = name_problem(path.stem)
-        if path.suffix.lower() not in {".yaml", ".yml"}:
-            continue
-        if path.suffix != ".yaml":
-            found[path.name] = f"documents end in .yaml; name it {path.stem}.yaml"
-        elif reason is not None:
-            found[path.name] = f"the file's name is the evaluation's, and it {reason}"
-        else:
-            found[path.stem] = None
-    return found
+    return named_documents(project.evaluations_dir, "the evaluation")
 
 
 def load_evaluation(project: "Project", name: str) -> Document[EvaluationDocument]:

@@ -31,7 +31,7 @@ class CheckOutcome:
 
 # The columns that are shares or probabilities, in whatever table.
 _SHARES = (
-    *("pass_rate", "rate_low", "rate_high", "p_value", "p_holm"),
+    *("rate", "pass_rate", "rate_low", "rate_high", "p_value", "p_holm"),
     *("score", "task_success", "code_quality", "efficiency", "reliability", "safety", "score_uncontaminated"),
     *(f"rate_{tier}" for tier in TIERS),
     "judge_score",
@@ -124,6 +124,18 @@ def _score_counts(_: TableSchema, table: pa.Table) -> tuple[int, str]:
     ), "rows whose counts do not add up"
 
 
+def _calls(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    """What no run of a policy can have counted; a pooled row sums several."""
+    right = pc.and_(
+        pc.less_equal(pc.add(table["correct"], table["errors"]), table["attempted"]),
+        pc.less_equal(table["attempted"], table["total"]),
+    )
+    kept = pc.and_(
+        pc.less_equal(table["attempted"], table["calls"]), pc.less_equal(table["calls"], table["call_budget"])
+    )
+    return _count_false(pc.and_(right, kept)), "rows whose counts do not add up"
+
+
 def _count_false(mask: pa.ChunkedArray | pa.Array) -> int:
     return len(mask) - int(pc.sum(pc.fill_null(mask, False).cast(pa.int64())).as_py() or 0)
 
@@ -132,6 +144,7 @@ _COMMON: Mapping[str, tuple[str, Check]] = {
     "schema": ("Columns, types and nulls are those of the table's schema.", _schema),
     "unique_keys": ("No key stands twice.", _unique_keys),
 }
+_CALLS_ADD_UP = "correct + errors <= attempted <= total, and attempted <= calls <= call_budget."
 _OWN: Mapping[str, Mapping[str, tuple[str, Check]]] = {
     "verdicts": {"outcomes": ("Outcome, class and pass mark agree in every row.", _outcomes)},
     "evaluation_rankings": {
@@ -151,6 +164,11 @@ _OWN: Mapping[str, Mapping[str, tuple[str, Check]]] = {
         "denominators": ("passed <= measured <= tasks, and judged <= tasks.", _score_counts),
     },
     "paired_comparisons": {"unit_range": ("Probabilities are null or within 0..1.", _unit_range)},
+    "policy_receipts": {"denominators": (_CALLS_ADD_UP, _calls)},
+    "policy_leaderboard": {
+        "denominators": (_CALLS_ADD_UP, _calls),
+        "unit_range": ("Rates are null or within 0..1.", _unit_range),
+    },
 }
 
 

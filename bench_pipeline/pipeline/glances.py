@@ -146,6 +146,66 @@ def _comparisons(table: pa.Table) -> Glance:
     return Glance("\n".join(lines) or "there is no pair to compare", _preview(shown), numbers)
 
 
+def _receipts(table: pa.Table) -> Glance:
+    rows = table.to_pylist()
+    lines = []
+    for comparison, own in _by(rows, "comparison").items():
+        best = max(own, key=lambda row: row["correct"])
+        calls = sum(row["calls"] for row in own)
+        score = f"{best['correct']}/{best['total']} correct"
+        lines.append(
+            f"- {_plain(comparison)}: {_plain(best['harness'])} leads with {score}; {_plural(calls, 'call')}"
+        )
+    numbers: dict[str, Number] = {
+        "comparisons": _distinct(table, "comparison"),
+        "calls": sum(row["calls"] for row in rows),
+        "errors": sum(row["errors"] for row in rows),
+        "cancelled": sum(row["state"] == "cancelled" for row in rows),
+    }
+    columns = (
+        "comparison",
+        "harness",
+        "correct",
+        "attempted",
+        "errors",
+        "total",
+        "calls",
+        "call_budget",
+        "state",
+    )
+    return Glance(
+        "\n".join(lines) or "no comparison has this attempt", _preview(_rows(table, columns)), numbers
+    )
+
+
+def _leaderboard(table: pa.Table) -> Glance:
+    rows = table.to_pylist()
+    lines = []
+    for comparison, own in _by(rows, "comparison").items():
+        last = [row for row in own if row["attempt"] is None] or own[-1:]
+        board = [row for row in own if row["attempt"] == last[0]["attempt"]]
+        first = [row["harness"] for row in board if row["rank"] == 1]
+        rate = rate_text(board[0]["rate"], board[0]["rate_low"], board[0]["rate_high"])
+        over = "all attempts pooled" if last[0]["attempt"] is None else f"attempt {last[0]['attempt']}"
+        lines.append(
+            f"- {_plain(comparison)}: {_plain(' and '.join(first))}, {rate} of attempted cases; {over}"
+        )
+    columns = (
+        "comparison",
+        "attempt",
+        "rank",
+        "harness",
+        "correct",
+        "total",
+        "attempted",
+        "errors",
+        "rate",
+        "state",
+    )
+    numbers: dict[str, Number] = {"comparisons": _distinct(table, "comparison")}
+    return Glance("\n".join(lines) or "nothing is compared yet", _preview(_rows(table, columns)), numbers)
+
+
 def _rows(table: pa.Table, columns: Sequence[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.select(list(columns)).slice(0, ROWS).to_pylist()
     return rows
@@ -179,9 +239,13 @@ def _plain(text: str) -> str:
 
 
 def _by_evaluation(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    return _by(rows, "evaluation")
+
+
+def _by(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["evaluation"], []).append(row)
+        found.setdefault(row[column], []).append(row)
     return found
 
 
@@ -245,4 +309,6 @@ _GLANCES: Mapping[str, Callable[[pa.Table], Glance]] = {
     "paired_comparisons": _comparisons,
     "task_results": _task_results,
     "composite_scores": _scores,
+    "policy_receipts": _receipts,
+    "policy_leaderboard": _leaderboard,
 }

@@ -28,6 +28,7 @@ _KIND_FILES = {
     "Workflow": "`tools/<name>.yaml`",
     "Pricing": "`pricing.yaml`, in the project and in `~/.config/ber/bench/` below it",
     "Task": "`tasks/<id>/task.yaml`, with its prompt and patches beside it",
+    "PolicyComparison": "`policies/<name>.yaml`, with its cases and recording beside it",
 }
 
 _EXIT_CODES = (
@@ -44,6 +45,7 @@ _EXIT_CODES = (
 def document_kinds() -> dict[str, type[BaseModel]]:
     """The model of every kind of YAML document."""
     from bench_pipeline.evaluations import EvaluationDocument
+    from bench_pipeline.policies.comparison import PolicyComparison
     from bench_pipeline.project import ProjectConfig
     from bench_pipeline.registry import PricingDocument, ToolDocument, WorkflowDocument
     from bench_pipeline.tasks import TaskDocument
@@ -55,6 +57,7 @@ def document_kinds() -> dict[str, type[BaseModel]]:
         "Workflow": WorkflowDocument,
         "Pricing": PricingDocument,
         "Task": TaskDocument,
+        "PolicyComparison": PolicyComparison,
     }
 
 

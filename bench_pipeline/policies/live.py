@@ -23,6 +23,11 @@ CALL_TIMEOUT_S = 10.0
 _STOP_S = 1.0
 
 
+def live_config(endpoint: Endpoint, model: str, settings: Settings) -> ModelConfig:
+    """The configuration of a live model, known before its key is."""
+    return ModelConfig(ADAPTER, model, settings, endpoint.url)
+
+
 class LiveModel:
     """A model that is asked over HTTP, ``concurrency`` calls at a time where a policy allows it."""
 
@@ -31,7 +36,7 @@ class LiveModel:
     def __init__(
         self, endpoint: Endpoint, model: str, settings: Settings, key: Key | None = None, concurrency: int = 1
     ) -> None:
-        self.config = ModelConfig(ADAPTER, model, settings, endpoint.url)
+        self.config = live_config(endpoint, model, settings)
         self._endpoint = endpoint
         self._key = key
         self._concurrency = concurrency

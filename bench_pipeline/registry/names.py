@@ -1,11 +1,12 @@
 """Names that become parts of file names, labels and environments: what they may hold, and when two are one.
 
 What belongs here: the rules for names of tools, workflows, steps, options, evaluations, environment
-variables and hosts. What does not: which names exist.
+variables and hosts, and which files of a folder have such a name. What does not: what is in them.
 """
 
 import re
 import unicodedata
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -27,6 +28,30 @@ def name_problem(name: str) -> str | None:
     if len(name) > MAX_NAME:
         return f"is longer than {MAX_NAME} characters"
     return None
+
+
+def named_documents(folder: Path, what: str) -> dict[str, str | None]:
+    """The YAML documents of a folder that are known by their file's name.
+
+    Names with None, and names of files that cannot be one with the reason; ``what`` is what a file is, as in "the
+    evaluation".
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    found: dict[str, str | None] = {}
+    for path in paths:
+        reason = name_problem(path.stem)
+        if path.suffix.lower() not in {".yaml", ".yml"}:
+            continue
+        if path.suffix != ".yaml":
+            found[path.name] = f"documents end in .yaml; name it {path.stem}.yaml"
+        elif reason is not None:
+            found[path.name] = f"the file's name is {what}'s, and it {reason}"
+        else:
+            found[path.stem] = None
+    return found
 
 
 def same_name(name: str) -> str:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from bench_pipeline.errors import NotFoundError
 from bench_pipeline.tables.golden import COMPOSITE_SCORES, TASK_RESULTS
+from bench_pipeline.tables.policies import POLICY_CALLS, POLICY_LEADERBOARD, POLICY_RECEIPTS
 from bench_pipeline.tables.table import (
     BOOL,
     BY_COUNT,
@@ -183,6 +184,9 @@ TABLES: Mapping[str, TableSchema] = MappingProxyType(
             PAIRED_COMPARISONS,
             TASK_RESULTS,
             COMPOSITE_SCORES,
+            POLICY_RECEIPTS,
+            POLICY_CALLS,
+            POLICY_LEADERBOARD,
         )
     }
 )

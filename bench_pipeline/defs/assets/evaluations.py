@@ -1,13 +1,12 @@
 """The evaluation lane: cells, verdicts, rankings, paired comparisons, and the files they come from."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypedDict
 
 import dagster as dg
 from pydantic import Field
 
 from bench_pipeline.defs.checks import documents_check
-from bench_pipeline.defs.lanes import Lane
+from bench_pipeline.defs.lanes import OWNERS, Lane, asset_options
 from bench_pipeline.defs.partitions import key_of, one_run, partition_of, tier_by_attempt
 from bench_pipeline.defs.reporting import column_schema, report_partitions, report_table
 from bench_pipeline.pipeline.bench import Bench
@@ -18,7 +17,6 @@ from bench_pipeline.pipeline.selection import RunOptions, Selection
 from bench_pipeline.reports.escaping import plain_text
 
 GROUP = "evaluations"
-OWNERS = ["team:benchmarks"]
 
 INPUTS = tuple(
     dg.AssetSpec(name, group_name=GROUP, kinds={kind}, owners=OWNERS, description=text)
@@ -39,21 +37,7 @@ INPUTS = tuple(
 )
 
 
-class _Common(TypedDict):
-    group_name: str
-    owners: list[str]
-    kinds: set[str]
-    code_version: str
-    tags: dict[str, str]
-
-
-_COMMON: _Common = {
-    "group_name": GROUP,
-    "owners": OWNERS,
-    "kinds": {"python", "parquet"},
-    "code_version": "1",
-    "tags": {"lane": "evaluations"},
-}
+_COMMON = asset_options(GROUP)
 
 
 class VerdictsConfig(dg.Config):

@@ -1,12 +1,11 @@
 """The golden lane: task results, composite scores, and the files they come from."""
 
 from collections.abc import Iterator
-from typing import TypedDict
 
 import dagster as dg
 
 from bench_pipeline.defs.checks import telemetry_check
-from bench_pipeline.defs.lanes import Lane
+from bench_pipeline.defs.lanes import OWNERS, Lane, asset_options
 from bench_pipeline.defs.partitions import by_attempt, key_of, one_run, partition_of, tier_by_attempt
 from bench_pipeline.defs.reporting import column_schema, report_partitions
 from bench_pipeline.pipeline.bench import Bench
@@ -14,7 +13,6 @@ from bench_pipeline.pipeline.golden_results import write_results
 from bench_pipeline.pipeline.golden_scores import write_scores
 
 GROUP = "golden"
-OWNERS = ["team:benchmarks"]
 
 INPUTS = tuple(
     dg.AssetSpec(name, group_name=GROUP, kinds={kind}, owners=OWNERS, description=text)
@@ -26,21 +24,7 @@ INPUTS = tuple(
 )
 
 
-class _Common(TypedDict):
-    group_name: str
-    owners: list[str]
-    kinds: set[str]
-    code_version: str
-    tags: dict[str, str]
-
-
-_COMMON: _Common = {
-    "group_name": GROUP,
-    "owners": OWNERS,
-    "kinds": {"python", "parquet"},
-    "code_version": "1",
-    "tags": {"lane": "golden"},
-}
+_COMMON = asset_options(GROUP)
 
 
 def golden_lane(max_attempts: int) -> Lane:

@@ -1,0 +1,222 @@
+"""Comparisons of a project become tables; what is stored is reused, and nothing is asked or paid for twice."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.policy_leaderboards import check_traces, stored_leaderboards, write_leaderboard
+from bench_pipeline.pipeline.policy_receipts import check_comparisons, write_receipts
+from bench_pipeline_tests.cli.calling import call
+from bench_pipeline_tests.policies.orchard import ORCHARD
+from bench_pipeline_tests.providers.chat_server import ChatServer, Response, answer, serving
+
+HEAD = "apiVersion: bench.ber.run/v1alpha1\n"
+REPLAY = "cases: cases.json\nrecording: recording.json\nbudget: 4\n"
+LIVE = "cases: cases.json\nupstream: here\nmodel: m\nbudget: 4\n"
+SECRET = "sk-very-secret-0123456789"
+
+
+def project(root: Path, url: str = "http://127.0.0.1:9", **comparisons: str) -> Bench:
+    """A project with the fixture's files and the given comparisons."""
+    folder = root / "policies"
+    folder.mkdir(parents=True, exist_ok=True)
+    upstream = f"{{here: {{base_url: '{url}', key_env: MY_KEY, concurrency: 3}}}}"
+    (root / "config.yaml").write_text(f"{HEAD}kind: Project\nupstreams: {upstream}\n")
+    for name in ("cases.json", "recording.json"):
+        shutil.copy(ORCHARD / name, folder / name)
+    for name, body in comparisons.items():
+        (folder / f"{name}.yaml").write_text(f"{HEAD}kind: PolicyComparison\n{body}")
+    return Bench(root)
+
+
+def rows(bench: Bench, table: str = "policy_receipts") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = bench.store.tables.read(table).to_pylist()
+    return found
+
+
+def base(server: ChatServer) -> str:
+    return server.url.removesuffix("/chat/completions")
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", SECRET)
+
+
+def test_receipts_and_calls_hold_all_that_a_receipt_says(tmp_path: Path) -> None:
+    bench = project(tmp_path, orchard=REPLAY)
+    done = write_receipts(bench, [1, 2])
+    assert [item.counts for item in done.values()] == [{"hits": 0, "misses": 1}, {"hits": 0, "misses": 0}]
+    told = [(row["harness"], row["correct"], row["calls"], row["state"]) for row in rows(bench)]
+    assert told == [
+        ("baseline", 1, 3, "completed"),
+        ("evidence", 3, 3, "completed"),
+        ("retry-errors", 2, 4, "completed"),
+    ]
+    calls = [row for row in rows(bench, "policy_calls") if row["harness"] == "retry-errors"]
+    receipt = json.loads((ORCHARD / "expected-receipt.json").read_text())["results"][1]["Trace"]
+    by_position = sorted(calls, key=lambda row: row["position"])
+    assert [(row["case_id"], row["try"], row["answer"], row["failed"]) for row in by_position] == [
+        (entry["CaseID"], entry["Attempt"], entry["Answer"], entry["Failed"]) for entry in receipt
+    ]
+    assert check_traces(bench) == []
+
+
+def test_a_second_run_reuses_what_is_stored_and_changes_no_content(tmp_path: Path) -> None:
+    bench = project(tmp_path, orchard=f"{REPLAY}repeat: 2\n")
+    first, second = write_receipts(bench, [1, 2]), write_receipts(bench, [1, 2])
+    assert [item.counts for item in second.values()] == [{"hits": 1, "misses": 0}] * 2
+    assert [item.written.digest for item in first.values()] == [
+        item.written.digest for item in second.values()
+    ]
+    assert write_leaderboard(bench).digest == write_leaderboard(bench).digest
+    assert write_receipts(bench, [1], fresh=True)[1].counts == {"hits": 0, "misses": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "budget: 5\n",
+        "timeout: 1s\n",
+        "policies: [baseline]\n",
+    ],
+)
+def test_other_terms_are_run_anew(tmp_path: Path, change: str) -> None:
+    bench = project(tmp_path, orchard=REPLAY)
+    write_receipts(bench, [1])
+    body = REPLAY.replace("budget: 4\n", "") if change.startswith("budget") else REPLAY
+    changed = project(tmp_path, orchard=body + change)
+    assert write_receipts(changed, [1])[1].counts == {"hits": 0, "misses": 1}
+
+
+@pytest.mark.parametrize("name", ["cases.json", "recording.json"])
+def test_other_questions_or_answers_are_run_anew(tmp_path: Path, name: str) -> None:
+    bench = project(tmp_path, orchard=REPLAY)
+    write_receipts(bench, [1])
+    path = tmp_path / "policies" / name
+    path.write_text(path.read_text().replace("15 minutes", "16 minutes"))
+    assert write_receipts(bench, [1])[1].counts == {"hits": 0, "misses": 1}
+
+
+def test_lines_and_spaces_of_the_files_are_not_what_is_asked(tmp_path: Path) -> None:
+    bench = project(tmp_path, orchard=REPLAY)
+    write_receipts(bench, [1])
+    for name in ("cases.json", "recording.json"):
+        path = tmp_path / "policies" / name
+        path.write_text(json.dumps(json.loads(path.read_text())))
+    assert write_receipts(bench, [1])[1].counts == {"hits": 1, "misses": 0}
+
+
+def test_a_comparison_that_is_gone_or_repeats_less_leaves_the_tables(tmp_path: Path) -> None:
+    bench = project(tmp_path, orchard=f"{REPLAY}repeat: 2\n", other=REPLAY)
+    write_receipts(bench, [1, 2])
+    (tmp_path / "policies" / "other.yaml").unlink()
+    shorter = project(tmp_path, orchard=REPLAY)
+    write_receipts(shorter, [1, 2])
+    assert {(row["comparison"], row["attempt"]) for row in rows(shorter)} == {("orchard", 1)}
+    assert {(row["comparison"], row["attempt"]) for row in rows(shorter, "policy_calls")} == {("orchard", 1)}
+
+
+def test_only_the_named_comparisons_are_run_and_the_others_keep_what_they_have(tmp_path: Path) -> None:
+    bench = project(tmp_path, a=REPLAY, b=REPLAY)
+    assert write_receipts(bench, [1], names=["a"])[1].counts == {"hits": 0, "misses": 1}
+    assert write_receipts(bench, [1], names=["b"])[1].counts == {"hits": 1, "misses": 1}
+    assert {row["comparison"] for row in rows(bench)} == {"a", "b"}
+
+
+def test_a_live_model_is_asked_once_and_what_was_cancelled_is_asked_again(tmp_path: Path) -> None:
+    with serving(lambda _: answer("ready")) as server:
+        bench = project(tmp_path, base(server), live=f"{LIVE}timeout: 400ms\n")
+        server.handler = server.hang
+        write_receipts(bench, [1])
+        assert {row["state"] for row in rows(bench)} == {"cancelled"}
+        server.handler = lambda _: answer("ready")
+        assert write_receipts(bench, [1])[1].counts == {"hits": 0, "misses": 1}
+        asked = len(server.asked)
+        assert write_receipts(bench, [1])[1].counts == {"hits": 1, "misses": 0}
+        assert len(server.asked) == asked
+    call_row = rows(bench, "policy_calls")[0]
+    assert (call_row["tokens_input"], call_row["latency_s"] > 0) == (12, True)
+
+
+def test_a_key_that_is_not_there_stops_no_other_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MY_KEY")
+    bench = project(tmp_path, live=LIVE, orchard=REPLAY)
+    done = write_receipts(bench, [1])[1]
+    assert str(done.failures[0]).startswith("reading the key from MY_KEY")
+    assert {row["comparison"] for row in rows(bench)} == {"orchard"}
+
+
+def test_a_broken_comparison_is_named_and_stops_no_other(tmp_path: Path) -> None:
+    bench = project(tmp_path, broken="budget: x\n", orchard=REPLAY)
+    write_receipts(bench, [1])
+    assert {row["comparison"] for row in rows(bench)} == {"orchard"}
+    assert any("broken.yaml:3: budget" in problem for problem in check_comparisons(bench))
+
+
+def test_the_leaderboard_has_each_attempt_and_all_of_them_pooled(tmp_path: Path) -> None:
+    bench = project(tmp_path, orchard=f"{REPLAY}repeat: 2\n")
+    write_receipts(bench, [1, 2])
+    write_leaderboard(bench)
+    table = rows(bench, "policy_leaderboard")
+    assert sorted({row["attempt"] for row in table}, key=str) == [1, 2, None]
+    pooled = [row for row in table if row["attempt"] is None and row["rank"] == 1]
+    assert [(row["harness"], row["correct"], row["total"]) for row in pooled] == [("evidence", 6, 6)]
+
+
+def test_attempts_under_other_terms_are_not_pooled(tmp_path: Path) -> None:
+    write_receipts(project(tmp_path, orchard=f"{REPLAY}repeat: 2\n"), [1, 2])
+    changed = project(tmp_path, orchard=f"{REPLAY.replace('4', '3')}repeat: 2\n")
+    write_receipts(changed, [1])
+    assert [board.attempt for board in stored_leaderboards(changed)["orchard"]] == [1, 2]
+
+
+def test_counters_that_were_changed_in_the_store_are_found(tmp_path: Path) -> None:
+    bench = project(tmp_path, orchard=REPLAY)
+    write_receipts(bench, [1])
+    table = bench.store.tables.read("policy_receipts", attempt=1)
+    changed = table.set_column(
+        table.schema.get_field_index("correct"), table.schema.field("correct"), [[2, 3, 2]]
+    )
+    bench.store.tables.write("policy_receipts", changed, attempt=1)
+    assert check_traces(bench) == ["baseline of orchard, attempt 1"]
+
+
+def test_a_key_is_in_no_file_of_the_store_whatever_the_server_says(tmp_path: Path) -> None:
+    def leaking(document: dict[str, Any]) -> Response:
+        prompt = document["messages"][0]["content"]
+        return Response(SECRET.encode(), 401) if "price" in prompt else answer(f"it is {SECRET}")
+
+    with serving(leaking) as server:
+        bench = project(tmp_path, base(server), live=LIVE)
+        write_receipts(bench, [1])
+        write_leaderboard(bench)
+    files = [Path(folder) / name for folder, _, names in os.walk(tmp_path) for name in names]
+    assert any(path.suffix == ".parquet" for path in files)
+    for path in files:
+        assert SECRET.encode() not in path.read_bytes()
+        if path.suffix == ".parquet":
+            assert SECRET not in str(pq.read_table(path, partitioning=None).to_pylist())
+    assert "it is [MY_KEY]" in {row["answer"] for row in rows(bench, "policy_calls")}
+
+
+def test_the_command_prints_what_the_tables_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        call("policy", "leaderboard", "--project", str(project(tmp_path, orchard=REPLAY).project.root)) == 5
+    )
+    bench = project(tmp_path, orchard=REPLAY, second=REPLAY)
+    write_receipts(bench, [1])
+    capsys.readouterr()
+    assert call("policy", "leaderboard", "--project", str(tmp_path), "--comparison", "orchard") == 0
+    assert capsys.readouterr().out == "COMPARISON orchard\n" + (ORCHARD / "expected-stdout.txt").read_text()
+    assert call("policy", "leaderboard", "--project", str(tmp_path), "--json") == 0
+    assert {row["comparison"] for row in json.loads(capsys.readouterr().out)} == {"orchard", "second"}
+    assert call("policy", "leaderboard", "--project", str(tmp_path), "--comparison", "third") == 1
