@@ -66,6 +66,9 @@ def test_the_graph_is_the_documented_one(bench: Bench) -> None:
             True,
         ),
         "composite_scores": (["task_results"], "golden", ["parquet", "python"], True),
+        "policy_files": ([], "policies", ["yaml"], False),
+        "policy_receipts": (["policy_files"], "policies", ["parquet", "python"], True),
+        "policy_leaderboard": (["policy_receipts"], "policies", ["parquet", "python"], False),
     }
 
 
@@ -88,6 +91,7 @@ def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> 
     assert {key for key, blocks in blocking.items() if not blocks} == {
         ("evaluation_cells", "documents"),
         ("task_results", "telemetry"),
+        ("policy_receipts", "comparisons"),
     }
     assert {asset for asset, _ in blocking} == {
         "evaluation_cells",
@@ -96,6 +100,8 @@ def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> 
         "paired_comparisons",
         "task_results",
         "composite_scores",
+        "policy_receipts",
+        "policy_leaderboard",
     }
 
 

@@ -42,8 +42,17 @@ JOBS: dict[str, Any] = {
     "score": {
         "executor": "in_process",
         "tags": {"dagster/max_retries": "0"},
-        "steps": ["composite_scores", "composite_scores_checks"],
-        "config": [],
+        "steps": [
+            "composite_scores",
+            "composite_scores_checks",
+            "policy_leaderboard",
+            "policy_leaderboard_checks",
+            "policy_receipts",
+            "policy_receipts_checks",
+            "policy_receipts_comparisons",
+            "policy_receipts_traces",
+        ],
+        "config": ["comparisons", "fresh"],
     },
 }  # fmt: skip
 SCHEDULES: dict[str, Any] = {}
@@ -73,7 +82,9 @@ def test_every_job_and_schedule_is_as_documented(bench: Bench) -> None:
 
 
 def _config_fields(job: dg.JobDefinition) -> list[str]:
-    schemas = (node.definition.config_schema for node in job.nodes if node.name == "verdicts")
+    schemas = (
+        node.definition.config_schema for node in job.nodes if node.name in {"verdicts", "policy_receipts"}
+    )
     return [name for schema in schemas for name in schema.config_type.fields]
 
 
