@@ -19,6 +19,7 @@ demo: setup
 	test -e $(BENCH_AUDIT_KEY_FILE) || $(BIN)/bench clean-run init-key
 	$(BIN)/bench --project data run
 	$(BIN)/bench --project data rank --all
+	$(BIN)/bench --project data golden run
 
 test: setup
 	$(BIN)/python -m pytest -m "not services"

@@ -32,8 +32,10 @@ from bench_pipeline.golden.ownership import outside, plain_path
 from bench_pipeline.tasks import TIERS, GoldenTask
 
 FOLDER = "telemetry"
-Count = Annotated[Int, Field(ge=0)]
-Amount = Annotated[Float, Field(ge=0)]
+# More than any task could come to, and within what can be scored.
+LARGEST = 10**12
+Count = Annotated[Int, Field(ge=0, le=LARGEST)]
+Amount = Annotated[Float, Field(ge=0, le=LARGEST)]
 Files = tuple[Text, ...] | Count
 Row = dict[str, Any]
 

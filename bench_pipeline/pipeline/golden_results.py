@@ -4,9 +4,9 @@ What belongs here: gathering from store and project, and writing the table. What
 and scores (``golden_scores``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +15,12 @@ from bench_pipeline.errors import Problem
 from bench_pipeline.evaluations.labels import file_safe
 from bench_pipeline.golden import judgements, telemetry
 from bench_pipeline.golden.judgements import Judgements, read_judgements
-from bench_pipeline.golden.measured import measured_row, told_apart
+from bench_pipeline.golden.measured import UNMEASURED, measured_row, told_apart
 from bench_pipeline.golden.results import complete, settle
 from bench_pipeline.golden.suite import Suite
 from bench_pipeline.golden.telemetry import Row, TelemetryFile, find_files, read_telemetry
 from bench_pipeline.identity import digest
+from bench_pipeline.pipeline.attesting import attested
 from bench_pipeline.pipeline.cells import in_partition
 from bench_pipeline.pipeline.selection import Partition
 from bench_pipeline.pipeline.tables import Written, write_table
@@ -27,6 +28,7 @@ from bench_pipeline.tables import table_schema
 from bench_pipeline.tasks import TIERS
 
 if TYPE_CHECKING:
+    from bench_pipeline.attestation import Attested
     from bench_pipeline.pipeline.bench import Bench
 
 _IMPORTED_RECIPE = "imported-setup/1"
@@ -47,11 +49,14 @@ class Gathered:
 
 def gather(bench: "Bench", attempts: Sequence[int] | None = None) -> Gathered:
     """The task results of ``attempts``, or of all that there are any of, read now; nothing is written."""
-    cells = told_apart(_golden_verdicts(bench, attempts))
+    verdicts = _golden_verdicts(bench, attempts)
+    attestations = attested(bench, verdicts)
+    cells = told_apart(verdicts.to_pylist())
     labels = {file_safe(row["setup"]): row["setup"] for row in cells}
     judged, problems = _judgements(bench, labels, attempts)
     executed = [
         measured_row(row, bench.golden.by_id[row["task_id"]], _of(judged, row), bench.store.artifacts.get)
+        | _attestation(attestations, row)
         for row in cells
     ]
     imported, more = _imported(bench, labels, attempts)
@@ -81,12 +86,24 @@ def write_gathered(
     }
 
 
-def _golden_verdicts(bench: "Bench", attempts: Sequence[int] | None) -> Iterator[dict[str, Any]]:
+def _attestation(attestations: Mapping[str, "Attested"], row: Row) -> Row:
+    """The attestation's columns of a cell that was attempted; there is nothing to attest of another."""
+    found = attestations.get(row["identity"])
+    if found is None or row["outcome"] in UNMEASURED:
+        return {}
+    return {
+        "attestation": found.digest,
+        "attestation_verdict": found.verdict,
+        "attestation_problem": found.problem,
+    }
+
+
+def _golden_verdicts(bench: "Bench", attempts: Sequence[int] | None) -> pa.Table:
     verdicts = bench.store.tables.read("verdicts")
     wanted = pc.is_in(verdicts["task_id"], value_set=pa.array(list(bench.golden.by_id), pa.string()))
     if attempts is not None:
         wanted = pc.and_(wanted, pc.is_in(verdicts["attempt"], value_set=pa.array(attempts, pa.int64())))
-    yield from verdicts.filter(wanted).to_pylist()
+    return verdicts.filter(wanted)
 
 
 def _files(

@@ -101,6 +101,8 @@ def test_optional_fields_may_be_left_out_and_an_unknown_cost_is_null(tmp_path: P
         ({"duration_s": "61.5"}, "duration_s: expected a finite number without quotes"),
         ({"duration_s": -1}, "duration_s: expected a number of at least 0"),
         ({"duration_s": 2**70}, "duration_s: expected a finite number"),
+        ({"duration_s": 1e13}, "duration_s: expected a number of at most 1000000000000"),
+        ({"crashes": 2**62}, "crashes: expected a number of at most 1000000000000"),
         ({"turns_used": True}, "turns_used: expected a whole number"),
         ({"turns_used": 7.0}, "turns_used: expected a whole number"),
         ({"tokens_input": 2**64}, "tokens_input: expected a whole number"),
