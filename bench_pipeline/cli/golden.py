@@ -255,3 +255,54 @@ def failures(
         lines = drift_lines(changes) or ["  no change"]
         for line in lines:
             click.echo(f"drift{line.replace('  ', ' ')}" if wants_plain(plain) else f"drift:{line}")
+
+
+@golden.command()
+@click.option("--setup", metavar="S", help="Only changes of this setup.")
+@click.option("--attempt", type=click.IntRange(1, LARGEST), metavar="N", help="Only of this attempt.")
+@click.option("--task", "tasks", multiple=True, metavar="ID", help="Only of this task (repeatable).")
+@click.option("--again", is_flag=True, help="Also ask about changes that a model has judged.")
+@click.option("--endpoint", metavar="URL", help="A chat-completions URL (default: the project's judge).")
+@click.option("--model", metavar="M", help="Which model to ask (default: the project's judge).")
+@click.option("--key-env", metavar="NAME", help="The environment variable that holds the key.")
+@project_option
+@format_options
+def judge(
+    *,
+    setup: str | None,
+    attempt: int | None,
+    tasks: tuple[str, ...],
+    again: bool,
+    endpoint: str | None,
+    model: str | None,
+    key_env: str | None,
+    project_dir: str | None,
+    as_json: bool,
+    plain: bool,
+) -> int:
+    """Let a model judge the changes that executed golden cells made. This may spend money.
+
+    \b
+    bench golden judge                                      the judge of config.yaml
+    bench golden judge --setup S --endpoint https://host/v1/chat/completions --model m --key-env KEY
+
+    Judgements go to judgements/, where `bench golden run` reads them; a change that has one is not asked about again.
+    A judge that failed is kept as failed, never as low marks, and is asked again next time. Exit status 3 when the
+    judge failed on a change, 5 when there is none to judge.
+    """
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.pipeline.golden_judging import JudgingRequest, judge_changes
+
+    request = JudgingRequest(setup, attempt, tasks, again, endpoint, model, key_env)
+    done = judge_changes(Bench(project_root(project_dir)), request)
+    document = done.document()
+    if as_json:
+        emit_json(document)
+    else:
+        columns = ("setup", "attempt", "task_id", "correctness", "style", "test_coverage", "safety", "failed")
+        emit_rows(done.records, columns, plain=plain, title="Judgements")
+        counts = " ".join(
+            f"{name}={document[name]}" for name in ("judged", "failed", "kept", "without_change")
+        )
+        click.echo(counts)
+    return 3 if done.failed else 0
