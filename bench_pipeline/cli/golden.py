@@ -176,15 +176,27 @@ def _show_plain(scores: "list[Scored]") -> None:
 
 def _show_scores(scores: "list[Scored]") -> None:
     from bench_pipeline.golden.gating import title
-    from bench_pipeline.reports.golden import comparison_notes, score_display, score_notes
+    from bench_pipeline.reports.golden import (
+        LEGEND,
+        comparison_notes,
+        gathered_notes,
+        score_display,
+        score_notes,
+    )
 
     shown = [score_display(item.row) for item in scores]
     emit_rows(shown, shown[0] if shown else (), plain=False, title="Golden scores")
+    if scores:
+        click.echo(LEGEND)
+    for note in gathered_notes({title(item.row): score_notes(item.row) for item in scores}):
+        _say(note)
     for item in scores:
-        notes = score_notes(item.row)
-        notes += comparison_notes(item.comparison.document) if item.comparison else []
-        for note in notes:
-            click.echo(plain_text(f"{title(item.row)}: {note}").replace("\n", "\\n"))
+        for note in comparison_notes(item.comparison.document) if item.comparison else ():
+            _say(f"{title(item.row)}: {note}")
+
+
+def _say(text: str) -> None:
+    click.echo(plain_text(text).replace("\n", "\\n"))
 
 
 @golden.command()

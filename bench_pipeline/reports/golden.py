@@ -11,6 +11,8 @@ from bench_pipeline.reports.text import UNKNOWN, seconds_text
 
 _PARTS = ("task_success", "code_quality", "efficiency", "reliability", "safety")
 _TIERS = ("smoke", "standard", "stretch", "adversarial")
+# Scores beside a note before the rest is only counted.
+_NAMED = 2
 # What Markdown would read as more than text.
 _MARKS = {ord(mark): f"\\{mark}" for mark in "\\`*_{}[]()#+-!|<>~&"}
 
@@ -18,21 +20,40 @@ Row = Mapping[str, Any]
 
 
 def score_display(row: Row) -> dict[str, str]:
-    """A row of composite_scores as the columns of a table for people."""
+    """A row of composite_scores as the columns of a table for people; LEGEND says what the letters are."""
     return {
         "setup": row["setup"],
         "attempt": str(row["attempt"]),
-        "score": _number(row["score"]),
-        "tasks": _number(row["task_success"]),
-        "quality": _number(row["code_quality"]),
-        "efficiency": _number(row["efficiency"]),
-        "reliability": _number(row["reliability"]),
-        "safety": _number(row["safety"]),
+        "score": _number(row["score"]) + ("" if row["complete"] else " incomplete"),
+        "T": _short(row["task_success"]),
+        "Q": _short(row["code_quality"]),
+        "E": _short(row["efficiency"]),
+        "R": _short(row["reliability"]),
+        "S": _short(row["safety"]),
         "passed": f"{row['passed']} of {row['tasks']}",
-        "judged": f"{row['judged']} of {row['tasks']}",
         "cost": _cost(row["cost_usd"], row["cost_unknown"]),
-        "complete": "yes" if row["complete"] else "no",
     }
+
+
+LEGEND = "T task success, Q code quality, E efficiency, R reliability, S safety; score = (T/2 + 0.3 Q + E/5) x R x S"
+
+
+def gathered_notes(notes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Notes by the score that they are about, each once, with the first few scores that share it."""
+    about: dict[str, list[str]] = {}
+    for name, own in notes.items():
+        for note in own:
+            about.setdefault(note, []).append(name)
+    return [f"{_some(names)}: {note}" for note, names in about.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = "; ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _short(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.2f}"
 
 
 def score_notes(row: Row) -> list[str]:
