@@ -34,11 +34,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "policy": ("policy", "policy", "Ask one set of questions in three ways under one call budget."),
     "scenario": ("scenario", "scenario", "Run, replay and import scenarios."),
     "judge": ("judge", "judge", "Compare scenario cells blindly, pair by pair."),
+    "ledger": ("ledger", "ledger", "Sum up results that others measured, per route."),
     "table": ("table", "table", "Print a table."),
     "sql": ("sql", "sql", "Query the tables with SQL."),
     "store": ("store", "store", "Verify, compact, migrate, clean the store."),
 }
-ALIASES = {"eval": "evaluation"}
+ALIASES = {"eval": "evaluation", "deepswe-ledger": "ledger", "deep-swe-ledger": "ledger"}
 
 
 class LazyGroup(click.Group):
