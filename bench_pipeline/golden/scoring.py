@@ -74,10 +74,10 @@ class _Groups:
         return sums
 
     def amount(self, values: Numbers) -> Numbers:
-        """The exact sum of amounts over the rows of each score; NaN, for unknown, adds nothing."""
+        """The exact sum of amounts, all of them known, over the rows of each score."""
         starts, there = self._runs
         sums = np.zeros(self.size)
-        sums[there] = segment_sums(np.nan_to_num(values, nan=0.0, posinf=np.inf), starts)
+        sums[there] = segment_sums(values, starts)
         return sums
 
     def take(self, mask: Mask) -> "_Groups":

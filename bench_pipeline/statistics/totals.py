@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # Whole numbers up to two to this power are exact in a double.
 _EXACT_BITS = 53
-# The power of two below which its inverse is no double.
-_SMALLEST = -1000
+# Powers of two nearer to 1 than this one are doubles, and so are their inverses.
+_FAR = 1000
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,32 @@ def segment_sums(
 
     if not len(values):
         return np.zeros(0)
-    if not (values.min() >= 0 and values.max() < np.inf):
+    largest = float(values.max())
+    if not (values.min() >= 0 and largest < math.inf):
         raise ValueError("a sum holds a value that is negative or not finite")
     longest = int(np.diff(starts, append=len(values)).max())
     bits = _EXACT_BITS - longest.bit_length()
     digits: list[npt.NDArray[np.float64]] = []
-    exponent = math.frexp(float(values.max()))[1]
-    rest = values
+    exponent = math.frexp(largest)[1]
+    rest, digit = values.copy(), np.empty_like(values)
     while rest.any():
         exponent -= bits
         # A power of two scales exactly, and taking a digit away is exact too.
-        digit = np.floor(np.ldexp(rest, -exponent) if exponent < _SMALLEST else rest * 2.0**-exponent)
+        _scale(rest, -exponent, digit)
+        np.floor(digit, out=digit)
         digits.append(np.ldexp(np.add.reduceat(digit, starts), exponent))
-        rest = rest - np.ldexp(digit, exponent) if exponent < _SMALLEST else rest - digit * 2.0**exponent
+        _scale(digit, exponent, digit)
+        rest -= digit
     if not digits:
         return np.zeros(len(starts))
     return np.array([math.fsum(own) for own in zip(*(column.tolist() for column in digits), strict=True)])
+
+
+def _scale(values: "npt.NDArray[np.float64]", exponent: int, out: "npt.NDArray[np.float64]") -> None:
+    """Multiply by a power of two, also by one that is no double."""
+    import numpy as np
+
+    if abs(exponent) < _FAR:
+        np.multiply(values, 2.0**exponent, out=out)
+    else:
+        np.ldexp(values, exponent, out=out)
