@@ -103,7 +103,7 @@ class Overlapped:
         self._deadline = deadline
         self._changed = threading.Condition()
         self._begun = 0
-        self._handed_out = 0
+        self._awaited = 0
         self._closed = False
         self._replies: dict[int, Reply | Exception] = {}
         # Daemons: a command that is interrupted does not wait for a connection that is being made.
@@ -113,15 +113,15 @@ class Overlapped:
 
     def ask(self, prompt: str) -> Reply | None:
         """The reply to the next prompt; None when the time was over before it was begun."""
-        number = self._handed_out
-        assert self._prompts[number] == prompt
-        self._handed_out += 1
         with self._changed:
+            number = self._awaited
+            assert self._prompts[number] == prompt
             while number not in self._replies:
                 if self._closed and number >= self._begun:
                     return None
                 self._changed.wait()
             reply = self._replies.pop(number)
+            self._awaited += 1
         if isinstance(reply, Exception):
             raise reply
         return reply
@@ -144,7 +144,8 @@ class Overlapped:
                 reply = error
             with self._changed:
                 self._replies[number] = reply
-                self._changed.notify()
+                if number == self._awaited:
+                    self._changed.notify()
 
     def _begin(self) -> int | None:
         with self._changed:

@@ -117,6 +117,7 @@ class _Connection(http.client.HTTPConnection):
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         super().__init__(endpoint.host, endpoint.port)
         self._tls = tls
+        self._unsent = bytearray()
         self.ends_at = 0.0
 
     def left(self) -> float:
@@ -134,6 +135,23 @@ class _Connection(http.client.HTTPConnection):
             plain.settimeout(self.left())
             plain = self._tls.wrap_socket(plain, server_hostname=self.host)
         self.sock = _BoundedSocket(plain, self)
+
+    def send(self, data: bytes) -> None:  # type: ignore[override]
+        """Keep the head until the body follows: one write, and one packet of most requests."""
+        self._unsent += data
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        """Send the request and read the head of its response."""
+        if self.sock is None:
+            self.connect()
+        request, self._unsent = self._unsent, bytearray()
+        self.sock.sendall(request)
+        return super().getresponse()
+
+    def close(self) -> None:
+        """Close the connection; what was not sent is forgotten."""
+        self._unsent = bytearray()
+        super().close()
 
     def stale(self) -> bool:
         """Whether the server has closed a kept connection, or sent what nobody asked for."""
@@ -161,7 +179,7 @@ class _BoundedSocket:
     def fileno(self) -> int:
         return self._plain.fileno()
 
-    def sendall(self, data: bytes) -> None:
+    def sendall(self, data: bytes | bytearray) -> None:
         self._plain.settimeout(self._connection.left())
         self._plain.sendall(data)
 
