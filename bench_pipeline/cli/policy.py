@@ -107,17 +107,19 @@ def run(
     needed; one that is named raises the limits that it sets under policies. Exit status 3 when the time of a policy
     was over before it was done; what it had is kept.
     """
-    from bench_pipeline.pipeline.policy_running import receipt_path, run_attempts, write_receipt
+    from bench_pipeline.cli.progress import counting
+    from bench_pipeline.pipeline.policy_running import most_calls, receipt_path, run_attempts, write_receipt
     from bench_pipeline.policies.cases import read_cases
 
     max_cases, agreed = _limits(project_dir, options)
     cases = read_cases(cases_file, max_cases)
     model = _model(recording, options)
     attempts = []
-    for attempt in run_attempts(cases, model, agreed, range(1, repeat + 1)):
-        attempts.append(attempt)
-        if out is not None:
-            write_receipt(receipt_path(out, attempt.number, repeat), attempt, receipt_version)
+    with counting("calls", repeat * most_calls(cases, agreed) if recording is None else 0) as on_call:
+        for attempt in run_attempts(cases, model, agreed, range(1, repeat + 1), on_call):
+            attempts.append(attempt)
+            if out is not None:
+                write_receipt(receipt_path(out, attempt.number, repeat), attempt, receipt_version)
     _print_attempts(attempts, as_json=as_json, plain=plain)
     return _status(attempts)
 
@@ -154,14 +156,16 @@ def record(
     Exit status 3 when the time of a policy was over before it was done; what it had is recorded, and its replay
     ends otherwise.
     """
-    from bench_pipeline.pipeline.policy_running import recordable, run_attempts, write_recording
+    from bench_pipeline.cli.progress import counting
+    from bench_pipeline.pipeline.policy_running import most_calls, recordable, run_attempts, write_recording
     from bench_pipeline.policies.cases import read_cases
 
     max_cases, agreed = _limits(project_dir, options)
     recordable(agreed, repeat, recording_version)
     cases = read_cases(cases_file, max_cases)
     model = _model(None, options)
-    attempts = list(run_attempts(cases, model, agreed, range(1, repeat + 1)))
+    with counting("calls", repeat * most_calls(cases, agreed)) as on_call:
+        attempts = list(run_attempts(cases, model, agreed, range(1, repeat + 1), on_call))
     write_recording(out, attempts, recording_version)
     _print_attempts(attempts, as_json=as_json, plain=plain)
     return _status(attempts)

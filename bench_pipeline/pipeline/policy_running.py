@@ -4,19 +4,20 @@ What belongs here: what ``bench policy run`` and ``record`` do. What does not: a
 (``policy_receipts``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_pipeline.errors import UsageError
 from bench_pipeline.policies.comparing import MAX_BUDGET, Attempt, Terms, run_attempt
-from bench_pipeline.policies.policy import POLICIES, Policy
+from bench_pipeline.policies.policy import POLICIES, Policy, PolicyName
 from bench_pipeline.policies.receipts import receipt_text, write_private
 
 if TYPE_CHECKING:
     from bench_pipeline.policies.cases import CaseSet
     from bench_pipeline.policies.live import LiveModel
-    from bench_pipeline.policies.models import Model
+    from bench_pipeline.policies.models import Ask, Deadline, Model, Reply
 
 
 def terms(budget: int, timeout_s: float, max_timeout_s: float, names: Sequence[str] = ()) -> Terms:
@@ -70,11 +71,47 @@ def live_model(
 
 
 def run_attempts(
-    cases: "CaseSet", model: "Model", agreed: Terms, attempts: Iterable[int]
+    cases: "CaseSet",
+    model: "Model",
+    agreed: Terms,
+    attempts: Iterable[int],
+    on_call: Callable[[PolicyName], None] | None = None,
 ) -> Iterator[Attempt]:
-    """Run the attempts one after the other; each is handed out as soon as it is done."""
+    """Run the attempts one after the other; each is handed out as soon as it is done.
+
+    ``on_call`` is told after every call which policy made it.
+    """
+    watched = model if on_call is None else _Watched(model, on_call)
     for number in attempts:
-        yield run_attempt(cases, model, agreed, number)
+        yield run_attempt(cases, watched, agreed, number)
+
+
+def most_calls(cases: "CaseSet", agreed: Terms) -> int:
+    """The most calls that an attempt can make."""
+    return sum(min(agreed.budget, policy.tries * len(cases.cases)) for policy in agreed.policies)
+
+
+class _Watched:
+    """A model whose calls are told to somebody who waits for them."""
+
+    def __init__(self, model: "Model", on_call: Callable[[PolicyName], None]) -> None:
+        self._model = model
+        self._on_call = on_call
+        self.config = model.config
+        self.scope = model.scope
+
+    @contextmanager
+    def asking(
+        self, policy: PolicyName, attempt: int, deadline: "Deadline", ahead: Sequence[str]
+    ) -> "Iterator[Ask]":
+        with self._model.asking(policy, attempt, deadline, ahead) as ask:
+
+            def told(prompt: str) -> "Reply | None":
+                reply = ask(prompt)
+                self._on_call(policy)
+                return reply
+
+            yield told
 
 
 def receipt_path(path: Path, attempt: int, attempts: int) -> Path:

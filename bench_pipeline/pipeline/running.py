@@ -18,6 +18,7 @@ from bench_pipeline.pipeline.programs import refuse_missing_programs
 from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
 from bench_pipeline.pipeline.spending import budget_of
 from bench_pipeline.pipeline.unpriced import unknown_costs
+from bench_pipeline.policies.comparison import list_comparisons
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Bench
@@ -61,7 +62,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
     _refuse_problems(bench, plan, options)
     _refuse_unknown(bench, plan, options)
     cells = select(plan.cells, options.selection)
-    if cells.num_rows == 0:
+    if cells.num_rows == 0 and not (options.selection == Selection() and list_comparisons(bench.project)):
         raise NothingToEvaluateError("selecting cells", *_why_empty(bench, plan))
     actions = decide_actions(
         bench.store, cells, tries=bench.project.config.tries, fresh=options.fresh, retry=options.retry > 0

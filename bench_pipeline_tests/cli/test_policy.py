@@ -267,3 +267,28 @@ def test_a_model_in_a_file_cannot_act_on_the_terminal(tmp_path: Path, capsys: Ou
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert len(out.splitlines()) == 7
+
+
+def test_the_calls_of_a_live_run_are_counted_on_a_terminal_and_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    with serving(lambda _: answer()) as server:
+        assert live(server, "run") == 0
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr("bench_pipeline.cli.progress.is_terminal", lambda _: True)
+        assert live(server, "run") == 0
+    shown = capsys.readouterr()
+    assert "calls" in shown.err
+    assert "9/10" in shown.err
+    assert shown.out.startswith("SCOPE live_provider")
+
+
+def test_a_table_for_people_shows_coverage_intervals_and_what_a_lead_rests_on(
+    terminal: None, capsys: Output
+) -> None:
+    assert run("--budget", "3") == 0
+    out = capsys.readouterr().out
+    assert "66.7% (2/3)" in out
+    assert "100.0% (43.9 to 100.0)" in out
+    assert "rests on 3 cases attempted against 2" in out
+    assert "not distinguishable" in out

@@ -9,9 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from bench_pipeline.errors import NothingToEvaluateError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.policy_leaderboards import check_traces, stored_leaderboards, write_leaderboard
 from bench_pipeline.pipeline.policy_receipts import check_comparisons, write_receipts
+from bench_pipeline.pipeline.running import prepare
+from bench_pipeline.pipeline.selection import RunOptions, Selection
 from bench_pipeline_tests.cli.calling import call
 from bench_pipeline_tests.policies.orchard import ORCHARD
 from bench_pipeline_tests.providers.chat_server import ChatServer, Response, answer, serving
@@ -220,3 +223,13 @@ def test_the_command_prints_what_the_tables_hold(tmp_path: Path, capsys: pytest.
     assert call("policy", "leaderboard", "--project", str(tmp_path), "--json") == 0
     assert {row["comparison"] for row in json.loads(capsys.readouterr().out)} == {"orchard", "second"}
     assert call("policy", "leaderboard", "--project", str(tmp_path), "--comparison", "third") == 1
+
+
+def test_a_project_with_comparisons_alone_can_be_run(tmp_path: Path) -> None:
+    bench = project(tmp_path, orchard=REPLAY)
+    assert prepare(bench, RunOptions()).actions.num_rows == 0
+    with pytest.raises(NothingToEvaluateError):
+        prepare(bench, RunOptions(Selection(tiers=("smoke",))))
+    (tmp_path / "policies" / "orchard.yaml").unlink()
+    with pytest.raises(NothingToEvaluateError):
+        prepare(bench, RunOptions())
