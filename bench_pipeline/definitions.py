@@ -9,6 +9,7 @@ import dagster as dg
 from bench_pipeline.defs.assets.evaluations import evaluation_lane
 from bench_pipeline.defs.assets.golden import golden_lane
 from bench_pipeline.defs.assets.policies import policy_lane
+from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.jobs import jobs_of
 from bench_pipeline.errors import BenchError
@@ -23,6 +24,7 @@ _LANES = (
     evaluation_lane,
     golden_lane,
     policy_lane,
+    scenario_lane,
 )
 
 

@@ -17,8 +17,8 @@ _EVALUATE = (
     "too. Tools are run, and may spend money, unless every cell is known."
 )
 _SCORE = (
-    "Score, compare and judge what was measured, attempt by attempt. No tool is run; comparisons of policies ask their "
-    "model, unless it is a recording or every attempt is known."
+    "Score, compare and judge what was measured, attempt by attempt. Comparisons of policies ask their model, unless "
+    "it is a recording or every attempt is known; comparisons of scenarios run the tools that they name, once."
 )
 
 

@@ -34,7 +34,7 @@ _SHARES = (
     *("rate", "pass_rate", "rate_low", "rate_high", "p_value", "p_holm"),
     *("score", "task_success", "code_quality", "efficiency", "reliability", "safety", "score_uncontaminated"),
     *(f"rate_{tier}" for tier in TIERS),
-    "judge_score",
+    *("judge_score", "left_winrate", "winrate_low", "winrate_high"),
 )
 
 Check = Callable[[TableSchema, pa.Table], tuple[int, str]]
@@ -136,6 +136,27 @@ def _calls(_: TableSchema, table: pa.Table) -> tuple[int, str]:
     return _count_false(pc.and_(right, kept)), "rows whose counts do not add up"
 
 
+def _scored(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    """Passed is within both caps with nothing missing, and over a cap is what the counts say."""
+    within = pc.and_(
+        pc.less_equal(table["steps"], table["max_steps"]),
+        pc.less_equal(table["seconds"], table["max_seconds"]),
+    )
+    whole = pc.equal(pc.list_value_length(table["missing_evidence"]), 0)
+    agrees = pc.equal(table["passed"], pc.and_(within, whole))
+    over = pc.equal(pc.or_(table["over_steps"], table["over_seconds"]), pc.invert(within))
+    return _count_false(pc.and_(agrees, over)), "rows whose pass mark, caps and evidence disagree"
+
+
+def _votes(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    """Every pair is a win of a side, a tie or no vote, and what was inconsistent is among the ties."""
+    sides = pc.add(table["left_wins"], table["right_wins"])
+    adds = pc.equal(pc.add(pc.add(sides, table["ties"]), table["no_votes"]), table["pairs"])
+    return _count_false(
+        pc.and_(adds, pc.less_equal(table["inconsistent"], table["ties"]))
+    ), "rows whose counts do not add up"
+
+
 def _count_false(mask: pa.ChunkedArray | pa.Array) -> int:
     return len(mask) - int(pc.sum(pc.fill_null(mask, False).cast(pa.int64())).as_py() or 0)
 
@@ -162,6 +183,13 @@ _OWN: Mapping[str, Mapping[str, tuple[str, Check]]] = {
         "unit_range": ("The score, its parts and its rates are null or within 0..1.", _unit_range),
         "gates": ("A closed gate makes the score 0, and every gate has its reason.", _gates),
         "denominators": ("passed <= measured <= tasks, and judged <= tasks.", _score_counts),
+    },
+    "scenario_results": {
+        "scored": ("Passed is within both caps and nothing missing.", _scored),
+    },
+    "judge_reports": {
+        "denominators": ("Wins, ties and no votes add up to the pairs.", _votes),
+        "unit_range": ("Win rates are null or within 0..1.", _unit_range),
     },
     "paired_comparisons": {"unit_range": ("Probabilities are null or within 0..1.", _unit_range)},
     "policy_receipts": {"denominators": (_CALLS_ADD_UP, _calls)},

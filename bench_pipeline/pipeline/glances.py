@@ -300,6 +300,41 @@ def _scores(table: pa.Table) -> Glance:
     return Glance("\n".join(lines) or "there is nothing to score", _preview(_rows(table, columns)), numbers)
 
 
+def _scenario_results(table: pa.Table) -> Glance:
+    passed = int(pc.sum(table["passed"]).as_py() or 0)
+    cells = _distinct(table, "cell")
+    text = f"{passed} of {_plural(table.num_rows, 'scenario run')} passed, {_plural(cells, 'cell')}"
+    columns = (
+        "comparison",
+        "scenario",
+        "cell",
+        "passed",
+        "steps",
+        "seconds",
+        "missing_evidence",
+        "total_tokens",
+    )
+    return Glance(
+        text, _preview(_rows(table, columns)), {"passed": passed, "failed": table.num_rows - passed}
+    )
+
+
+def _judge_reports(table: pa.Table) -> Glance:
+    lines = []
+    numbers: dict[str, Number] = {"reports": table.num_rows}
+    for row in table.to_pylist():
+        label = f"{row['left']} against {row['right']} ({row['judge']})"
+        rate = "no vote" if row["left_winrate"] is None else f"{row['left_winrate']:.1%}"
+        lines.append(f"- {_plain(label)}: {rate} of {_plural(row['pairs'], 'pair')}")
+        if row["left_winrate"] is not None and len(numbers) <= _CHARTED:
+            numbers[f"left win rate: {label}"] = row["left_winrate"]
+    columns = (
+        *("comparison", "left", "right", "judge", "pairs", "left_wins", "right_wins", "ties", "no_votes"),
+        *("inconsistent", "left_winrate", "winrate_low", "winrate_high"),
+    )
+    return Glance("\n".join(lines) or "there is nothing to judge", _preview(_rows(table, columns)), numbers)
+
+
 _SCORED = ("score", "task_success", "code_quality", "efficiency", "reliability", "safety")
 _PLANNED = {"evaluations": "evaluation", "setups": "setup_digest", "tasks": "task_id"}
 _GLANCES: Mapping[str, Callable[[pa.Table], Glance]] = {
@@ -311,4 +346,6 @@ _GLANCES: Mapping[str, Callable[[pa.Table], Glance]] = {
     "composite_scores": _scores,
     "policy_receipts": _receipts,
     "policy_leaderboard": _leaderboard,
+    "scenario_results": _scenario_results,
+    "judge_reports": _judge_reports,
 }

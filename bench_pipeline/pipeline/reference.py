@@ -29,6 +29,7 @@ _KIND_FILES = {
     "Pricing": "`pricing.yaml`, in the project and in `~/.config/ber/bench/` below it",
     "Task": "`tasks/<id>/task.yaml`, with its prompt and patches beside it",
     "PolicyComparison": "`policies/<name>.yaml`, with its cases and recording beside it",
+    "ScenarioComparison": "`scenarios/<name>.yaml`, with its scenarios and traces beside it",
 }
 
 _EXIT_CODES = (
@@ -48,6 +49,7 @@ def document_kinds() -> dict[str, type[BaseModel]]:
     from bench_pipeline.policies.comparison import PolicyComparison
     from bench_pipeline.project import ProjectConfig
     from bench_pipeline.registry import PricingDocument, ToolDocument, WorkflowDocument
+    from bench_pipeline.scenarios.comparison import ComparisonDocument
     from bench_pipeline.tasks import TaskDocument
 
     return {
@@ -58,6 +60,7 @@ def document_kinds() -> dict[str, type[BaseModel]]:
         "Pricing": PricingDocument,
         "Task": TaskDocument,
         "PolicyComparison": PolicyComparison,
+        "ScenarioComparison": ComparisonDocument,
     }
 
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from bench_pipeline.errors import NotFoundError
 from bench_pipeline.tables.golden import COMPOSITE_SCORES, TASK_RESULTS
 from bench_pipeline.tables.policies import POLICY_CALLS, POLICY_LEADERBOARD, POLICY_RECEIPTS
+from bench_pipeline.tables.scenarios import JUDGE_PAIRS, JUDGE_REPORTS, SCENARIO_RESULTS
 from bench_pipeline.tables.table import (
     BOOL,
     BY_COUNT,
@@ -187,6 +188,9 @@ TABLES: Mapping[str, TableSchema] = MappingProxyType(
             POLICY_RECEIPTS,
             POLICY_CALLS,
             POLICY_LEADERBOARD,
+            SCENARIO_RESULTS,
+            JUDGE_REPORTS,
+            JUDGE_PAIRS,
         )
     }
 )

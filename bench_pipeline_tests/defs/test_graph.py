@@ -69,6 +69,16 @@ def test_the_graph_is_the_documented_one(bench: Bench) -> None:
         "policy_files": ([], "policies", ["yaml"], False),
         "policy_receipts": (["policy_files"], "policies", ["parquet", "python"], True),
         "policy_leaderboard": (["policy_receipts"], "policies", ["parquet", "python"], False),
+        "comparison_files": ([], "scenarios", ["yaml"], False),
+        "scenario_files": ([], "scenarios", ["toml"], False),
+        "trace_files": ([], "scenarios", ["json"], False),
+        "scenario_results": (
+            ["comparison_files", "scenario_files", "trace_files"],
+            "scenarios",
+            ["parquet", "python"],
+            True,
+        ),
+        "judge_reports": (["scenario_results"], "scenarios", ["parquet", "python"], True),
     }
 
 
@@ -92,6 +102,7 @@ def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> 
         ("evaluation_cells", "documents"),
         ("task_results", "telemetry"),
         ("policy_receipts", "comparisons"),
+        ("scenario_results", "comparisons"),
     }
     assert {asset for asset, _ in blocking} == {
         "evaluation_cells",
@@ -102,6 +113,8 @@ def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> 
         "composite_scores",
         "policy_receipts",
         "policy_leaderboard",
+        "scenario_results",
+        "judge_reports",
     }
 
 

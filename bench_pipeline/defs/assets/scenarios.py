@@ -1,0 +1,117 @@
+"""The scenario lane: results of cells, judgements of pairs, and the files they come from."""
+
+from collections.abc import Iterator
+from typing import TypedDict
+
+import dagster as dg
+
+from bench_pipeline.defs.lanes import Lane
+from bench_pipeline.defs.partitions import by_attempt, one_run
+from bench_pipeline.defs.reporting import column_schema, report_partitions
+from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_judgements, write_results
+from bench_pipeline.reports.escaping import plain_text
+
+GROUP = "scenarios"
+OWNERS = ["team:benchmarks"]
+
+INPUTS = tuple(
+    dg.AssetSpec(name, group_name=GROUP, kinds={kind}, owners=OWNERS, description=text)
+    for name, kind, text in (
+        ("comparison_files", "yaml", "`scenarios/*.yaml`: which cells are compared over which scenarios."),
+        ("scenario_files", "toml", "`scenarios/*.toml`: goals with caps and required evidence."),
+        ("trace_files", "json", "Traces of runs, and recorded replies of judges, below `scenarios/`."),
+    )
+)
+
+
+class _Common(TypedDict):
+    group_name: str
+    owners: list[str]
+    kinds: set[str]
+    code_version: str
+    tags: dict[str, str]
+
+
+_COMMON: _Common = {
+    "group_name": GROUP,
+    "owners": OWNERS,
+    "kinds": {"python", "parquet"},
+    "code_version": "1",
+    "tags": {"lane": "scenarios"},
+}
+
+
+def scenario_lane(max_attempts: int) -> Lane:
+    """The lane over an attempt axis of ``max_attempts``."""
+    results = _results(max_attempts)
+    return Lane(INPUTS, by_attempt=[results, _reports(max_attempts, results)], checks=[comparisons_check])
+
+
+def _results(max_attempts: int) -> dg.AssetsDefinition:
+    @dg.asset(
+        deps=[spec.key for spec in INPUTS],
+        partitions_def=by_attempt(max_attempts),
+        backfill_policy=one_run(),
+        metadata=column_schema("scenario_results"),
+        **_COMMON,
+    )
+    def scenario_results(
+        context: dg.AssetExecutionContext, bench: dg.ResourceParam[Bench]
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        """Whether each cell passed each scenario, and what it took.
+
+        Cells with a folder of traces are replayed; those with a tool **run it and may spend money**, once for each
+        scenario and attempt: the trace is kept and read the next time. A run that measured nothing is no row; it is
+        logged, and tried again the next time.
+        """
+        written, problems = write_results(bench, [int(key) for key in context.partition_keys])
+        for problem in problems:
+            context.log.warning(plain_text(problem))
+        yield from report_partitions(
+            context, "scenario_results", {str(attempt): item for attempt, item in written.items()}, {}
+        )
+
+    return scenario_results
+
+
+def _reports(max_attempts: int, results: dg.AssetsDefinition) -> dg.AssetsDefinition:
+    @dg.asset(
+        deps=[results],
+        partitions_def=by_attempt(max_attempts),
+        backfill_policy=one_run(),
+        metadata=column_schema("judge_reports"),
+        **_COMMON,
+    )
+    def judge_reports(
+        context: dg.AssetExecutionContext, bench: dg.ResourceParam[Bench]
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        """Every pair of cells judged blindly: by the rubric, and by recorded replies of a model where there are some.
+
+        No model is contacted. An interval that holds one half means that these scenarios do not tell the cells apart.
+        The verdict on each scenario is in the table `judge_pairs`.
+        """
+        written, problems = write_judgements(bench, [int(key) for key in context.partition_keys])
+        for problem in problems:
+            context.log.warning(plain_text(problem))
+        yield from report_partitions(
+            context, "judge_reports", {str(attempt): item for attempt, item in written.items()}, {}
+        )
+
+    return judge_reports
+
+
+@dg.asset_check(
+    asset="scenario_results",
+    name="comparisons",
+    description="Every comparison and its scenarios parse.",
+)
+def comparisons_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
+    """Not blocking: one broken file must not stop the comparisons that are whole."""
+    problems = [str(problem) for problem in look_at_comparisons(bench).problems]
+    return dg.AssetCheckResult(
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=plain_text("\n".join(problems)) or "Every comparison parses.",
+        metadata={"problems": len(problems)},
+    )
