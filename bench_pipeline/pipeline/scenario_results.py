@@ -13,7 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_pipeline.errors import BenchError, DocumentError, Problem
+from bench_pipeline.errors import BenchError, DocumentError, Problem, RefusedError
 from bench_pipeline.identity import digest
 from bench_pipeline.judging import Folder, Report, folder_of, judge_by_rubric
 from bench_pipeline.pipeline.tables import Written, write_table
@@ -194,12 +194,23 @@ class _Tool:
         )
 
     def _run(self, scenario: Scenario, run_id: str) -> Trace:
+        self._refuse_uncapped()
         from bench_pipeline.pipeline.scenario_runs import machine_on
         from bench_pipeline.scenarios.live import run_live
 
         with tempfile.TemporaryDirectory(prefix="bench-scenario-") as folder:
             machine = machine_on(self.bench, scenario.workspace or Path(folder), self.setup, self.bench.kit())
             return run_live(scenario, self.setup, machine, run_id=run_id, cell=self.label)
+
+    def _refuse_uncapped(self) -> None:
+        """A cap that is not kept is worse than none: what a scenario's run will cost is not forecast."""
+        priced = [leaf.tool for leaf in self.setup.leaves() if leaf.model_id is not None]
+        if priced and self.bench.project.config.spending.max_cost_usd is not None:
+            raise RefusedError(
+                f"running {priced[0]}",
+                "spending.max_cost_usd is set, and runs of scenarios are not held to it",
+                "record the run with bench scenario run, and let the cell read its traces",
+            )
 
 
 def write_judgements(bench: "Bench", attempts: Sequence[int]) -> tuple[dict[int, Written], tuple[str, ...]]:

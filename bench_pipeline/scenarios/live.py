@@ -80,12 +80,16 @@ def run_live(
             setup.all_pre(), "pre", workspace.place, workspace.logs, machine.kit, machine.limits
         )
         if problem is not None:
-            raise BenchError(_tried(scenario, setup), problem, "look at the setup's pre commands")
+            raise BenchError(
+                _tried(scenario, setup),
+                machine.kit.redactor.redact_text(problem),
+                "look at the setup's pre commands",
+            )
         exclude = Exclusions(_droppings(setup), machine.base)
         before = take_manifest(workspace.place.tree, exclude, known=workspace.manifest)
         started = datetime.now(UTC)
         run = _use_tools(scenario, setup, machine, workspace)
-        _refuse_unmeasured(scenario, setup, run)
+        _refuse_unmeasured(scenario, setup, run, machine)
         overlay = _without_tests(capture(workspace.place.tree, before, exclude), before)
     report = merge_ends(run.reports)
     header = {
@@ -110,7 +114,7 @@ def run_live(
 
 
 def _tried(scenario: Scenario, setup: Setup) -> str:
-    return f"running {scenario.name} with {setup.label}"
+    return f"running {scenario.name} with {setup.tool}"
 
 
 def _droppings(setup: Setup) -> tuple[str, ...]:
@@ -169,24 +173,28 @@ def _steps(usage_format: str, outputs: ToolOutputs, report: ToolEnd, leaf: StepS
             yield step(leaf.tool, f"step {number} of {counted}, by its own count")
 
 
-def _refuse_unmeasured(scenario: Scenario, setup: Setup, run: _Run) -> None:
-    """Raise where nothing was measured: a failure that is not the agent's would count against it."""
+def _refuse_unmeasured(scenario: Scenario, setup: Setup, run: _Run, machine: Machine) -> None:
+    """Raise where nothing was measured: a failure that is not the agent's would count against it.
+
+    What a tool says of its failure may hold a credential, and errors are logged.
+    """
     last, report = run.ends[-1], merge_ends(run.reports)
+    tried, clean = _tried(scenario, setup), machine.kit.redactor.redact_text
     if last.cancelled:
-        raise BenchError(_tried(scenario, setup), "it was interrupted", "run it again")
+        raise BenchError(tried, "it was interrupted", "run it again")
     if report.state == "error":
         kind = f" ({report.error_class})" if report.error_class else ""
-        raise BenchError(
-            _tried(scenario, setup), f"the model or its API failed{kind}: {report.error}", "run it again"
-        )
+        reason = clean(report.error or "no reason given")
+        raise BenchError(tried, f"the model or its API failed{kind}: {reason}", "run it again")
     if last.timed_out:
         return
     if report.state == "none" or report.unreadable:
-        wrong = f"{setup.tool} ended with {describe_end(last)} and did not say how: {report.unreadable or 'no report'}"
-        raise BenchError(_tried(scenario, setup), wrong, "look at what it printed (bench doctor)")
+        reason = clean(report.unreadable or "no report")
+        wrong = f"{setup.tool} ended with {describe_end(last)} and did not say how: {reason}"
+        raise BenchError(tried, wrong, "look at what it printed (bench doctor)")
     if not run.events:
         wrong = f"{setup.tool} reports neither turns nor tool calls, so its steps are unknown"
-        raise RefusedError(_tried(scenario, setup), wrong, "let it report turns, or use another tool")
+        raise RefusedError(tried, wrong, "let it report turns, or use another tool")
 
 
 def _without_tests(overlay: Overlay, before: Manifest) -> Overlay:

@@ -92,6 +92,22 @@ def test_a_change_of_what_decides_a_run_runs_it_again(project: Path, change: str
     assert runs(project) - before == (2 if change == "command" else 1)
 
 
+def test_a_tool_with_a_model_is_not_run_under_a_cap_that_would_not_be_kept(project: Path) -> None:
+    config = project / "config.yaml"
+    config.write_text(config.read_text() + "spending: {max_cost_usd: 1}\n")
+    comparison = project / "scenarios" / "both.yaml"
+    tool = HEAD.format("Tool") + (
+        "tool: paid\ninvoke: {command: [/bin/sh, -c, 'true']}\nmodels: {m: {id: m-1}}\nusage: {format: none}\n"
+    )
+    (project / "tools").mkdir()
+    (project / "tools" / "paid.yaml").write_text(tool)
+    text = comparison.read_text().split("cells:")[0]
+    comparison.write_text(text + "cells: {paid: {tool: paid, model: m}}\n")
+    _, problems = write_results(Bench(project), [1])
+    assert len(problems) == 2
+    assert all("spending.max_cost_usd" in problem for problem in problems)
+
+
 def test_pairs_are_judged_from_the_table_and_every_check_holds(project: Path) -> None:
     bench = Bench(project)
     write_results(bench, [1, 2])

@@ -134,6 +134,14 @@ def test_a_key_that_a_tool_prints_reaches_no_trace(tmp_path: Path) -> None:
         assert key.encode() not in path.read_bytes()
 
 
+def test_a_key_in_a_tools_reason_for_its_failure_reaches_no_error(tmp_path: Path) -> None:
+    report = f'{{"state": "error", "error": "bad key {os.environ["REPORTER_KEY"]}"}}'
+    with pytest.raises(BenchError) as raised:
+        _with(scenario_file(tmp_path), Choice("reporter", options={"report": report}))
+    assert "bad key [redacted:REPORTER_KEY]" in str(raised.value)
+    assert os.environ["REPORTER_KEY"] not in str(raised.value)
+
+
 def test_a_missing_credential_refuses_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
