@@ -111,7 +111,8 @@ def run(
         _report_corrupt(bench)
         return 0
     _announce(bench, request)
-    if not yes and request.paid and is_terminal(sys.stdin) and not click.confirm(_question(request)):
+    asks = request.paid or request.live_calls
+    if not yes and asks and is_terminal(sys.stdin) and not click.confirm(_question(request)):
         raise click.Abort
     from bench_pipeline.cli.launching import run_everything
     from bench_pipeline.cli.progress import progress
@@ -149,7 +150,7 @@ def _announce(bench: Any, request: Any) -> None:
 
 
 def _say_beforehand(request: Any) -> None:
-    """What a plan leaves out and takes away."""
+    """What a plan leaves out and takes away, and what else it may cost."""
     if request.displaced:
         rows = "1 measured row" if request.displaced == 1 else f"{request.displaced} measured rows"
         notice(
@@ -160,6 +161,8 @@ def _say_beforehand(request: Any) -> None:
         click.echo(f"bench: task {plain_text(task_id)} is left out: {plain_text(why)}", err=True)
     if request.left_out:
         click.echo("bench: `bench task validate` checks them again", err=True)
+    for name, calls in request.live_calls.items():
+        notice(f"the comparison {name} makes up to {calls} calls to a live model, which may cost money")
 
 
 def _report_corrupt(bench: Any) -> None:
@@ -173,9 +176,16 @@ def _report_corrupt(bench: Any) -> None:
 
 
 def _question(request: Any) -> str:
-    return (
-        f"{request.to_measure} cells would run tools that use credentials ({', '.join(request.paid)}). Go on?"
-    )
+    costs = []
+    if request.paid:
+        costs.append(
+            f"{request.to_measure} cells would run tools that use credentials ({', '.join(request.paid)})"
+        )
+    costs += [
+        f"the comparison {name} would make up to {calls} calls to a live model"
+        for name, calls in request.live_calls.items()
+    ]
+    return f"{'; '.join(costs)}. Go on?"
 
 
 def _show_dry_run(document: dict[str, Any], *, as_json: bool, plain: bool) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench_pipeline.errors import BenchError
-from bench_pipeline.pipeline.policy_running import receipt_rows
+from bench_pipeline.pipeline.policy_running import most_calls, receipt_rows
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.policies.comparing import Attempt, run_attempt
 from bench_pipeline.policies.comparison import Comparison, load_comparisons
@@ -37,6 +37,18 @@ def check_comparisons(bench: "Bench") -> list[str]:
     return [str(problem) for problem in load_comparisons(bench.project)[1]]
 
 
+def calls_to_make(bench: "Bench") -> dict[str, int]:
+    """The comparisons that would ask a live model, and the most calls of each; what is stored is not asked."""
+    found: dict[str, int] = {}
+    for comparison in load_comparisons(bench.project)[0]:
+        if comparison.config.endpoint is None:
+            continue
+        anew = [n for n in range(1, comparison.repeat + 1) if _stored(bench, n).of(comparison) is None]
+        if anew:
+            found[comparison.name] = len(anew) * most_calls(comparison.cases, comparison.terms)
+    return found
+
+
 def write_receipts(
     bench: "Bench", attempts: Sequence[int], *, names: Iterable[str] = (), fresh: bool = False
 ) -> dict[int, AttemptDone]:
@@ -53,9 +65,7 @@ def write_receipts(
 def _write_attempt(
     bench: "Bench", comparisons: Sequence[Comparison], attempt: int, wanted: set[str], fresh: bool
 ) -> AttemptDone:
-    before = _Stored(
-        *(bench.store.tables.read(name, attempt=attempt) for name in ("policy_receipts", "policy_calls"))
-    )
+    before = _stored(bench, attempt)
     receipts, calls, failures = [], [], []
     counts = {"hits": 0, "misses": 0}
     for comparison in (each for each in comparisons if attempt <= each.repeat):
@@ -87,7 +97,7 @@ def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Stored:
-    """What a partition holds."""
+    """What the tables hold of an attempt."""
 
     receipts: pa.Table
     calls: pa.Table
@@ -114,6 +124,11 @@ class _Stored:
         if any(row["state"] == "cancelled" or any(row[name] != same[name] for name in same) for row in rows):
             return None
         return receipts, calls
+
+
+def _stored(bench: "Bench", attempt: int) -> _Stored:
+    names = ("policy_receipts", "policy_calls")
+    return _Stored(*(bench.store.tables.read(name, attempt=attempt) for name in names))
 
 
 def _tables(attempt: Attempt, comparison: str) -> tuple[pa.Table, pa.Table]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.displacing import displaced
 from bench_pipeline.pipeline.forecast import forecast, plan_digest
 from bench_pipeline.pipeline.planning import Plan, select
+from bench_pipeline.pipeline.policy_receipts import calls_to_make
 from bench_pipeline.pipeline.pricing import total
 from bench_pipeline.pipeline.programs import refuse_missing_programs
 from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
@@ -29,7 +30,10 @@ _SHORTEST_PLAN = 8
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run that can start: its cells with what is to be done with each, and the partitions it rewrites."""
+    """A run that can start: its cells with what is to be done with each, and the partitions it rewrites.
+
+    ``live_calls`` is how many calls at most each comparison of policies would make to a live model.
+    """
 
     options: RunOptions
     actions: pa.Table
@@ -37,6 +41,7 @@ class RunRequest:
     paid: tuple[str, ...]
     left_out: Mapping[str, str]
     displaced: int = 0
+    live_calls: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def evaluation(self) -> str | None:
@@ -77,6 +82,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
         paid=_paid(plan, actions),
         left_out=plan.left_out,
         displaced=displaced(bench, plan.cells, options.selection.evaluations),
+        live_calls={} if options.selection.evaluations else calls_to_make(bench),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from bench_pipeline.errors import NothingToEvaluateError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.policy_leaderboards import check_traces, stored_leaderboards, write_leaderboard
-from bench_pipeline.pipeline.policy_receipts import check_comparisons, write_receipts
+from bench_pipeline.pipeline.policy_receipts import calls_to_make, check_comparisons, write_receipts
 from bench_pipeline.pipeline.running import prepare
 from bench_pipeline.pipeline.selection import RunOptions, Selection
 from bench_pipeline_tests.cli.calling import call
@@ -233,3 +233,18 @@ def test_a_project_with_comparisons_alone_can_be_run(tmp_path: Path) -> None:
     (tmp_path / "policies" / "orchard.yaml").unlink()
     with pytest.raises(NothingToEvaluateError):
         prepare(bench, RunOptions())
+
+
+def test_the_calls_to_a_live_model_are_announced_before_they_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(lambda _: answer("ready")) as server:
+        bench = project(tmp_path, base(server), live=f"{LIVE}repeat: 2\n", orchard=REPLAY)
+        assert calls_to_make(bench) == {"live": 20}
+        assert call("run", "--dry-run", "--project", str(tmp_path)) == 0
+        assert "the comparison live makes up to 20 calls to a live model" in capsys.readouterr().err
+        assert server.asked == []
+        write_receipts(bench, [1])
+        assert calls_to_make(bench) == {"live": 10}
+        write_receipts(bench, [2])
+    assert calls_to_make(bench) == {}
