@@ -25,7 +25,11 @@ from bench_pipeline.errors import DocumentError, Problem
 MAX_LINE_BYTES = 16 << 20
 # Far beyond 64 bits, and below where Python itself refuses to read a whole number.
 _LONGEST_INT = 1000
+# A line that is too long is read in pieces; what stands across two of them stands in one of them whole.
+_PIECE_BYTES, _OVERLAP_BYTES = 1 << 20, 1 << 10
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+OnRejected = Callable[[int, bytes], None]
 
 
 class RejectedJsonError(ValueError):
@@ -122,18 +126,19 @@ def read_jsonl(
     *,
     tolerant: bool = False,
     max_line_bytes: int = MAX_LINE_BYTES,
-    on_rejected: Callable[[int, bytes], None] | None = None,
+    on_rejected: OnRejected | None = None,
 ) -> JsonLines:
     """Read a file of JSON rows; blank lines, CRLF and a byte order mark are fine.
 
     Rows are plain values, or models where ``model`` is given. Without ``tolerant`` the first line that is no
     row stops with DocumentError. No more than ``max_line_bytes`` of a line is ever held. ``on_rejected`` is called
-    with the number and the bytes of each line that is no row, none of one that is too long.
+    with the number and the bytes of each line that is no row; of one that is too long, with one piece after another,
+    each of which begins with the end of the one before.
     """
     result = JsonLines()
     cut = False
     with open_regular(path) as stream:
-        for number, data, ended in _split(path, stream, max_line_bytes):
+        for number, data, ended in _split(path, stream, max_line_bytes, on_rejected):
             try:
                 row = _row(data, model, max_line_bytes)
             except _NotARowError as error:
@@ -143,15 +148,17 @@ def read_jsonl(
                 if not tolerant:
                     raise DocumentError(problems) from None
                 result.rejected.extend(problems)
-                if on_rejected is not None:
-                    on_rejected(number, data or b"")
+                if on_rejected is not None and data is not None:
+                    on_rejected(number, data)
             else:
                 result.rows.append(row)
                 result.lines.append(number)
     return replace(result, incomplete_tail=cut)
 
 
-def _split(path: Path, stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None, bool]]:
+def _split(
+    path: Path, stream: BinaryIO, limit: int, on_piece: OnRejected | None
+) -> Iterator[tuple[int, bytes | None, bool]]:
     """Each line that is not blank: its number, its bytes (None when too long), and whether LF ended it."""
     number = 0
     try:
@@ -159,21 +166,26 @@ def _split(path: Path, stream: BinaryIO, limit: int) -> Iterator[tuple[int, byte
             number += 1
             ended = data.endswith(b"\n")
             too_long = len(data.rstrip(b"\r\n")) > limit
-            if too_long and not ended:
-                ended = _skip_line(stream)
+            if too_long:
+                ended = _pass_over(stream, data, number, on_piece)
             if number == 1:
                 data = data.removeprefix(b"\xef\xbb\xbf")
-            if data.strip(b" \t\r\n"):
+            if too_long or data.strip(b" \t\r\n"):
                 yield number, None if too_long else data, ended or too_long
     except OSError as error:
         raise unreadable(path, error) from None
 
 
-def _skip_line(stream: BinaryIO) -> bool:
+def _pass_over(stream: BinaryIO, start: bytes, number: int, on_piece: OnRejected | None) -> bool:
     """Read on to the end of a line without keeping it; whether an LF ended it."""
-    while more := stream.readline(1 << 20):
+    piece = more = start
+    while more:
+        if on_piece is not None:
+            on_piece(number, piece)
         if more.endswith(b"\n"):
             return True
+        more = stream.readline(_PIECE_BYTES)
+        piece = piece[-_OVERLAP_BYTES:] + more
     return False
 
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 # Far beyond what leaves anything of a score, far below what sums could overflow at.
 _MOST = 1_000_000
 _FIELDS = ("tests_failed", "tests_regressed", "crashes", "orphans")
+# Keys as JSON has them, and as its imitations do: in single quotes, or in none.
 _FIELD = re.compile(
-    rb'"(tests_failed|tests_regressed|crashes|orphans)"\s*:\s*'
-    rb'("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*|true|false|null|.?)',
+    rb"\b(tests_failed|tests_regressed|crashes|orphans)[\"']?\s*:\s*"
+    rb"(\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?|-?[0-9][0-9.eE+-]*|true|false|null|.?)",
     re.DOTALL,
 )
-_TASK = re.compile(rb'"task_id"\s*:\s*"([^"\\]*)"')
+_TASK = re.compile(rb"""\btask_id["']?\s*:\s*(?:"([^"\\]*)"|'([^'\\]*)')""")
+_ESCAPED_ASCII = re.compile(rb"\\u00([2-7][0-9a-fA-F])")
 _WORDS: Mapping[bytes, object] = {b"true": True, b"false": False, b"null": None}
 
 
@@ -49,21 +51,34 @@ def gates_of(record: Mapping[str, object]) -> Gates:
     return Gates(count, as_count(record.get("crashes")), as_count(record.get("orphans")))
 
 
-def gates_in(line: bytes) -> Gates:
-    """The counts that stand in a line that is no JSON; of a field given twice, the larger."""
-    fields: dict[str, object] = {}
-    for name, text in _FIELD.findall(line):
-        value = _value(text)
-        key = name.decode()
-        if key not in fields or as_count(value) > as_count(fields[key]):
-            fields[key] = value
-    return gates_of(fields)
+class Remains:
+    """What can be read of a line that is no JSON: its counts, of a field given twice the larger, and its task.
 
+    A line that is too long to be held is taken piece by piece.
+    """
 
-def task_in(line: bytes) -> str | None:
-    """The task that a line that is no JSON names, when it names one."""
-    names = set(_TASK.findall(line))
-    return names.pop().decode("utf-8", "replace") if len(names) == 1 else None
+    def __init__(self) -> None:
+        self._fields: dict[str, object] = {}
+        self._tasks: set[bytes] = set()
+
+    def take(self, piece: bytes) -> None:
+        """Read on. Neither UTF-16 nor escaped letters hide a field."""
+        text = _ESCAPED_ASCII.sub(lambda match: bytes([int(match[1], 16)]), piece.replace(b"\0", b""))
+        for name, found in _FIELD.findall(text):
+            value, key = _value(found), name.decode()
+            if key not in self._fields or as_count(value) > as_count(self._fields[key]):
+                self._fields[key] = value
+        self._tasks.update(double or single for double, single in _TASK.findall(text))
+
+    @property
+    def gates(self) -> Gates:
+        """The counts that were read."""
+        return gates_of(self._fields)
+
+    @property
+    def task_id(self) -> str | None:
+        """The task that the line names, when it names one."""
+        return next(iter(self._tasks)).decode("utf-8", "replace") if len(self._tasks) == 1 else None
 
 
 def as_count(value: object) -> int:
@@ -84,7 +99,7 @@ def _value(text: bytes) -> object:
         return _WORDS[text]
     if text.isdigit() and len(text) < 20:
         return int(text)
-    return text.strip(b'"').decode("utf-8", "replace")
+    return text.strip(b"\"'").decode("utf-8", "replace")
 
 
 def _number(text: str) -> float:

@@ -5,7 +5,7 @@ the judge failed. What does not: asking a judge (``judge``). A record that is in
 neither a low mark nor no mark.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from bench_pipeline.documents import Int, StrictModel, Text, describe, dotted, read_jsonl
 from bench_pipeline.documents.messages import explain
 from bench_pipeline.errors import DocumentError, Problem
+from bench_pipeline.golden.suite import no_such_task
 
 FOLDER = "judgements"
 MARKS = ("correctness", "style", "test_coverage", "safety")
@@ -99,8 +100,11 @@ class Judgements:
         return signal in found.marks.signals_passed
 
 
-def read_judgements(path: Path) -> Judgements:
-    """The judgements of one file. Never raises for what it holds; one that cannot be read is a problem."""
+def read_judgements(path: Path, tasks: Collection[str]) -> Judgements:
+    """The judgements of one file; ``tasks`` are the ids of all golden tasks.
+
+    Never raises for what it holds; a file that cannot be read is a problem.
+    """
     result = Judgements()
     try:
         read = read_jsonl(path, tolerant=True)
@@ -114,6 +118,9 @@ def read_judgements(path: Path) -> Judgements:
         if not isinstance(task_id, str):
             found = f"expected a record with a task_id, found {describe(value)}"
             result.problems.append(Problem(str(path), number, "task_id", found))
+            continue
+        if task_id not in tasks:
+            result.problems.append(Problem(str(path), number, "task_id", no_such_task(task_id, tasks)))
             continue
         lines.setdefault(task_id, []).append(number)
         judgement = _judgement(value)

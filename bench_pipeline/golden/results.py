@@ -4,6 +4,9 @@ What belongs here: when a task passed, and a row for each task that a setup has 
 (``telemetry``, ``measured``) and the score (``scoring``).
 """
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,10 +29,14 @@ def settle(rows: pa.Table) -> pa.Table:
     return classify(rows.set_column(place, rows.schema.field("passed"), passed))
 
 
-def complete(rows: pa.Table, suite: Suite) -> pa.Table:
-    """``rows`` with one more for each task of the suite that a setup's attempt has none of: not attempted."""
+def complete(rows: pa.Table, suite: Suite, announced: Iterable[Mapping[str, Any]] = ()) -> pa.Table:
+    """``rows`` with one more for each task of the suite that a setup's attempt has none of: not attempted.
+
+    ``announced`` are attempts, by the key columns, that are to have rows though nothing could be read of them.
+    """
     setups = rows.select(["setup", "setup_digest", "attempt"])
     setups = setups.group_by(setups.column_names).aggregate([]).to_pylist()
+    setups += [attempt for attempt in announced if attempt not in setups]
     known = rows.filter(rows["known_task"])
     there = set(zip(*(known[name].to_pylist() for name in _KEY), strict=True))
     absent = [

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bench_pipeline.documents.jsonl import RejectedJsonError, decode_json
-from bench_pipeline.errors import BenchError, NotFoundError, NothingToEvaluateError
+from bench_pipeline.errors import BenchError, NotFoundError, NothingToEvaluateError, StoreError
 from bench_pipeline.golden.suite import Suite
 from bench_pipeline.store import Store
 from bench_pipeline.tasks import TIERS
@@ -247,6 +247,8 @@ def _read(store: Store, name: str) -> Run | Skipped:
         run = Run.model_validate(value)
     except FileNotFoundError:
         return Skipped(name, "it is gone")
+    except StoreError as error:
+        return Skipped(name, f"it cannot be read: {error.wrong}")
     except (RejectedJsonError, UnicodeDecodeError) as error:
         return Skipped(name, f"it is not JSON: {error}")
     except ValidationError as error:

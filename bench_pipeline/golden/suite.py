@@ -1,9 +1,10 @@
 """The tasks that a score is over: its scope, which tasks that are, and a digest that tells two suites apart."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from bench_pipeline.documents import describe, nearest
 from bench_pipeline.identity import digest
 from bench_pipeline.tasks import TIERS, GoldenTask
 
@@ -44,3 +45,10 @@ class Suite:
     def tier_of(self) -> dict[str, str]:
         """The tier of each task by its id."""
         return {task.id: task.tier for task in self.tasks}
+
+
+def no_such_task(name: str, tasks: Collection[str]) -> str:
+    """What is wrong with a record of a task that is none of ``tasks``, with the name that may be meant."""
+    close = nearest(name, tasks)
+    hint = f"; did you mean {close}?" if close else ""
+    return f"there is no golden task {describe(name)}{hint}"

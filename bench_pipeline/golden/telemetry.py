@@ -22,13 +22,13 @@ from bench_pipeline.documents import (
     Text,
     describe,
     dotted,
-    nearest,
     read_jsonl,
 )
 from bench_pipeline.documents.messages import explain
 from bench_pipeline.errors import DocumentError, Problem
-from bench_pipeline.golden.gates import Gates, gates_in, gates_of, task_in
+from bench_pipeline.golden.gates import Gates, Remains, gates_of
 from bench_pipeline.golden.ownership import outside, plain_path
+from bench_pipeline.golden.suite import no_such_task
 from bench_pipeline.tasks import TIERS, GoldenTask
 
 FOLDER = "telemetry"
@@ -90,11 +90,15 @@ class TelemetryRecord(StrictModel):
 
 @dataclass(frozen=True)
 class TelemetryFile:
-    """A file of records: of which setup, by the name of its folder, and of which attempt."""
+    """A file of records: of which setup, by the name of its folder, and of which attempt.
+
+    One that is not ``readable`` has the name of such a file and is something else.
+    """
 
     setup: str
     attempt: int
     path: Path
+    readable: bool = True
 
 
 @dataclass
@@ -128,15 +132,16 @@ def find_files(root: Path, folder: str, max_attempts: int) -> tuple[list[Telemet
             continue
         for path in _entries(setup) if setup.is_dir() else ():
             match = _ATTEMPT.fullmatch(path.name)
-            if path.is_symlink() or not path.is_file():
+            if match is None or int(match[1]) > max_attempts:
+                expected = f"expected <attempt>.jsonl with an attempt from 1 to {max_attempts}"
+                problems.append(Problem(str(path), None, "", f"{expected} (defaults.max_attempts)"))
+                continue
+            readable = path.is_file() and not path.is_symlink()
+            found.append(TelemetryFile(setup.name, int(match[1]), path, readable))
+            if not readable:
                 problems.append(
                     Problem(str(path), None, "", "is not a file of its own; put the file itself there")
                 )
-            elif match is None or int(match[1]) > max_attempts:
-                expected = f"expected <attempt>.jsonl with an attempt from 1 to {max_attempts}"
-                problems.append(Problem(str(path), None, "", f"{expected} (defaults.max_attempts)"))
-            else:
-                found.append(TelemetryFile(setup.name, int(match[1]), path))
     return found, problems
 
 
@@ -164,6 +169,10 @@ def read_telemetry(file: TelemetryFile, tasks: Mapping[str, GoldenTask]) -> Impo
     except DocumentError as error:
         imported.problems.extend(error.problems)
         return imported
+    if not lines:
+        imported.problems.append(
+            Problem(str(file.path), None, "", "holds no record; none of its tasks counts")
+        )
     by_task: dict[str, list[_Line]] = {}
     for line in lines:
         if line.task_id in tasks:
@@ -182,13 +191,17 @@ def read_telemetry(file: TelemetryFile, tasks: Mapping[str, GoldenTask]) -> Impo
 
 
 def _lines(path: Path, tasks: Mapping[str, GoldenTask]) -> Iterator[_Line]:
-    raw: dict[int, bytes] = {}
-    read = read_jsonl(path, tolerant=True, on_rejected=raw.__setitem__)
+    broken: dict[int, Remains] = {}
+
+    def take(number: int, piece: bytes) -> None:
+        broken.setdefault(number, Remains()).take(piece)
+
+    read = read_jsonl(path, tolerant=True, on_rejected=take)
     for number, value in zip(read.lines, read.rows, strict=True):
         yield _checked(number, value, tasks)
     messages = {problem.line: problem.message for problem in read.rejected}
-    for number, data in raw.items():
-        yield _Line(number, task_in(data), gates_in(data), problem=messages[number])
+    for number, remains in broken.items():
+        yield _Line(number, remains.task_id, remains.gates, problem=messages[number])
 
 
 def _checked(number: int, value: object, tasks: Mapping[str, GoldenTask]) -> _Line:
@@ -205,9 +218,7 @@ def _checked(number: int, value: object, tasks: Mapping[str, GoldenTask]) -> _Li
         ]
         return _Line(number, task_id, gates, problem="; ".join(said))
     if record.task_id not in tasks:
-        close = nearest(record.task_id, tasks)
-        hint = f"; did you mean {close}?" if close else ""
-        problem = f"task_id: there is no golden task {describe(record.task_id)}{hint}"
+        problem = f"task_id: {no_such_task(record.task_id, tasks)}"
         return _Line(number, task_id, gates, problem=problem)
     return _Line(number, task_id, gates, record)
 

@@ -4,7 +4,7 @@ What belongs here: gathering from store and project, and writing the table. What
 and scores (``golden_scores``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,12 +59,13 @@ def gather(bench: "Bench", attempts: Sequence[int] | None = None) -> Gathered:
         | _attestation(attestations, row)
         for row in cells
     ]
-    imported, more = _imported(bench, labels, attempts)
+    imported, announced, more = _imported(bench, labels, attempts, _digests(executed))
     imported = [row | _of(judged, row).columns(row["task_id"], None) for row in imported]
     rows, conflicts = _together(executed, imported)
+    problems += _judged_in_vain(judged, [*rows, *announced])
     table = settle(table_schema("task_results").from_rows(rows))
     everything = Suite.of(bench.golden.tasks, TIERS)
-    return Gathered(complete(table, everything), (*problems, *more), conflicts)
+    return Gathered(complete(table, everything, announced), (*problems, *more), conflicts)
 
 
 def write_results(bench: "Bench", partitions: Sequence[Partition]) -> dict[Partition, Written]:
@@ -118,8 +119,23 @@ def _judgements(
 ) -> tuple[dict[tuple[str, int], Judgements], list[Problem]]:
     """The judgements of each setup's attempt, and what is wrong with them."""
     files, problems = _files(bench, judgements.FOLDER, attempts)
-    found = {(labels.get(file.setup, file.setup), file.attempt): read_judgements(file.path) for file in files}
+    found = {
+        (labels.get(file.setup, file.setup), file.attempt): read_judgements(file.path, bench.golden.by_id)
+        for file in files
+        if file.readable
+    }
     return found, problems + [problem for own in found.values() for problem in own.problems]
+
+
+def _judged_in_vain(
+    judged: Mapping[tuple[str, int], Judgements], results: Iterable[Row]
+) -> Iterator[Problem]:
+    """A problem for each judgement file of a setup's attempt that has no results: its name may be mistyped."""
+    there = {(row["setup"], row["attempt"]) for row in results}
+    for setup, attempt in sorted(judged.keys() - there):
+        file = f"{judgements.FOLDER}/{file_safe(setup)}/{attempt}.jsonl"
+        wrong = f"there are no results of {setup}, attempt {attempt}; nothing is made of its judgements"
+        yield Problem(file, None, "", wrong)
 
 
 def _of(judged: Mapping[tuple[str, int], Judgements], row: Row) -> Judgements:
@@ -127,20 +143,37 @@ def _of(judged: Mapping[tuple[str, int], Judgements], row: Row) -> Judgements:
 
 
 def _imported(
-    bench: "Bench", labels: Mapping[str, str], attempts: Sequence[int] | None
-) -> tuple[list[Row], list[Problem]]:
-    """The rows of all telemetry files, and what is wrong with those.
+    bench: "Bench",
+    labels: Mapping[str, str],
+    attempts: Sequence[int] | None,
+    digests: Mapping[str, set[str]],
+) -> tuple[list[Row], list[Row], list[Problem]]:
+    """The rows of all telemetry files, whose attempts those files tell of, and what is wrong with them.
 
-    The folder of a setup that has cells is called by its label, made safe for file names.
+    The folder of a setup that has cells is called by its label, made safe for file names. One setup under one name
+    is one score, whoever ran it.
     """
     files, problems = _files(bench, telemetry.FOLDER, attempts)
     rows: list[Row] = []
+    announced: list[Row] = []
     for file in files:
-        imported = read_telemetry(file, bench.golden.by_id)
-        problems += imported.problems
         setup = labels.get(file.setup, file.setup)
-        rows += [row | {"setup": setup, "setup_digest": _imported_digest(setup)} for row in imported.rows]
-    return rows, problems
+        own = digests.get(setup, set())
+        named = {"setup": setup, "setup_digest": min(own) if len(own) == 1 else _imported_digest(setup)}
+        announced.append({**named, "attempt": file.attempt})
+        if file.readable:
+            imported = read_telemetry(file, bench.golden.by_id)
+            problems += imported.problems
+            rows += [row | named for row in imported.rows]
+    return rows, announced, problems
+
+
+def _digests(executed: Sequence[Row]) -> dict[str, set[str]]:
+    """The digests that cells have under each name of a setup."""
+    digests: dict[str, set[str]] = {}
+    for row in executed:
+        digests.setdefault(row["setup"], set()).add(row["setup_digest"])
+    return digests
 
 
 def _together(executed: list[Row], imported: list[Row]) -> tuple[list[Row], tuple[Problem, ...]]:
@@ -148,9 +181,6 @@ def _together(executed: list[Row], imported: list[Row]) -> tuple[list[Row], tupl
 
     A cell that measured nothing gives way to a record. Of two results none is valid, and both close their gates.
     """
-    digests: dict[str, set[str]] = {}
-    for row in executed:
-        digests.setdefault(row["setup"], set()).add(row["setup_digest"])
     told = {_task_of(row): row for row in imported}
     kept: list[Row] = []
     conflicts: list[Problem] = []
@@ -163,11 +193,7 @@ def _together(executed: list[Row], imported: list[Row]) -> tuple[list[Row], tupl
             conflicts.append(conflict)
             other |= {name: other[name] + row[name] for name in ("tests_regressed", "crashes", "orphans")}
             other |= {"telemetry_valid": False, "telemetry_problem": conflict.message}
-    for row in imported:
-        own = digests.get(row["setup"], set())
-        # One setup under one name is one score, whoever ran it.
-        kept.append(row | ({"setup_digest": min(own)} if len(own) == 1 else {}))
-    return kept, tuple(conflicts)
+    return [*kept, *imported], tuple(conflicts)
 
 
 def _task_of(row: Row) -> tuple[str, int, str]:

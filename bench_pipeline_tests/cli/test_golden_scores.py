@@ -106,6 +106,47 @@ def test_no_save_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not (tmp_path / ".bench").exists()
 
 
+def test_a_run_file_that_cannot_be_opened_is_named_and_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project(tmp_path)
+    telemetry(folder, *whole())
+    run_json(folder, capsys)
+    closed = "eval_run_29990101T000000.000000Z"
+    (tmp_path / ".bench" / "runs" / f"{closed}.json").symlink_to(tmp_path)
+    for command in (["report"], ["failures"], ["run", "--compare"]):
+        assert call("--project", folder, "golden", *command) == 0
+        assert f"{closed} is skipped: it cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["empty", "folder", "link", "unknown"])
+def test_telemetry_of_which_nothing_can_be_read_is_an_attempt_at_nothing_and_no_gate_passes_without_it(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project(tmp_path)
+    good = telemetry(folder, *whole())
+    lost = telemetry(folder, *([] if what == "empty" else ["7"]), setup="lost")
+    if what in {"folder", "link"}:
+        lost.unlink()
+        lost.mkdir() if what == "folder" else lost.symlink_to(good)
+    runs = {run["setup"]: run for run in run_json(folder, capsys)}
+    assert runs["careful"]["complete"]
+    assert (runs["lost"]["score"], runs["lost"]["complete"], runs["lost"]["tasks"]) == (0.0, False, 3)
+    assert call("--project", folder, "golden", "run", "--fail-under", "0.5") == 3
+    assert "lost/1.jsonl" in capsys.readouterr().err
+
+
+def test_judgements_of_a_setup_without_results_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project(tmp_path)
+    telemetry(folder, *whole())
+    (tmp_path / "judgements" / "carefull").mkdir(parents=True)
+    (tmp_path / "judgements" / "carefull" / "1.jsonl").write_text("")
+    assert call("--project", folder, "golden", "run") == 0
+    assert "judgements/carefull/1.jsonl: there are no results of carefull" in capsys.readouterr().err
+
+
 def test_names_of_run_files_never_collide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = project(tmp_path)
     for attempt in (1, 2, 3):

@@ -18,11 +18,13 @@ VERDICT: dict[str, Any] = {
     "issues": ["no test for an empty list"],
 }
 
+TASKS = ("t", "other")
+
 
 def read(folder: Path, *records: Any) -> Judgements:
     path = folder / "1.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return read_judgements(path)
+    return read_judgements(path, TASKS)
 
 
 def test_a_judged_task_has_the_mean_of_its_marks(tmp_path: Path) -> None:
@@ -41,6 +43,14 @@ def test_a_judge_that_failed_gave_no_marks_and_no_zeros(tmp_path: Path) -> None:
     columns = found.columns("t", None)
     assert (columns["judged"], columns["judge_score"]) == ("judge_failed", None)
     assert columns["judge_problem"] == "the answer was cut off"
+
+
+def test_a_judgement_of_no_known_task_is_named_with_its_line(tmp_path: Path) -> None:
+    found = read(tmp_path, VERDICT, VERDICT | {"task_id": "othr"})
+    (problem,) = found.problems
+    assert (problem.line, problem.field) == (2, "task_id")
+    assert problem.message == 'there is no golden task "othr"; did you mean other?'
+    assert list(found.by_task) == ["t"]
 
 
 @pytest.mark.parametrize(
@@ -84,4 +94,4 @@ def test_a_line_without_a_task_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_a_problem(tmp_path: Path) -> None:
-    assert "cannot be read" in read_judgements(tmp_path / "gone.jsonl").problems[0].message
+    assert "cannot be read" in read_judgements(tmp_path / "gone.jsonl", TASKS).problems[0].message

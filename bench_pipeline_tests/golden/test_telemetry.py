@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_pipeline.golden.gates import Gates, as_count, gates_in, gates_of, task_in
+from bench_pipeline.documents.jsonl import MAX_LINE_BYTES
+from bench_pipeline.golden.gates import Gates, Remains, as_count, gates_of
 from bench_pipeline.golden.judgements import UNJUDGED
 from bench_pipeline.golden.results import complete, settle
 from bench_pipeline.golden.scoring import score
@@ -236,16 +237,51 @@ def test_only_a_whole_number_says_that_failed_tests_did_not_regress() -> None:
         (b'{"crashes": 9, "crashes": 0}', Gates(crashes=9)),
         (b'{"crashes": NaN}', Gates(crashes=1)),
         (b"\xff\xfe{", Gates()),
+        (b'{"tests\\u005fregressed": 2, NaN}', Gates(tests_regressed=2)),
+        (b"{'task_id': 'a', 'crashes': '3', 'tests_regressed': 2}", Gates(tests_regressed=2, crashes=3)),
+        (b"task_id: a, tests_failed: 2", Gates(tests_regressed=2)),
+        ('{"tests_regressed": 2}'.encode("utf-16"), Gates(tests_regressed=2)),
     ],
 )
 def test_gates_are_read_of_lines_that_are_no_json(line: bytes, gates: Gates) -> None:
-    assert gates_in(line) == gates
+    assert remains(line).gates == gates
+
+
+def remains(*pieces: bytes) -> Remains:
+    found = Remains()
+    for piece in pieces:
+        found.take(piece)
+    return found
 
 
 def test_the_task_is_read_of_a_line_that_is_no_json() -> None:
-    assert task_in(b'{"task_id": "add-totals", "cost') == "add-totals"
-    assert task_in(b'{"task_id": "a", "task_id": "b"') is None
-    assert task_in(b"{") is None
+    assert remains(b'{"task_id": "add-totals", "cost').task_id == "add-totals"
+    assert remains(b"{'task_id': 'add-totals', 'cost").task_id == "add-totals"
+    assert remains(b'{"task_id": "a", "task_id": "b"').task_id is None
+    assert remains(b'{"task_id": "a"', b'"task_id": "a"}').task_id == "a"
+    assert remains(b"{").task_id is None
+
+
+@pytest.mark.parametrize("padding", ["before", "inside", "blanks"])
+def test_a_record_padded_beyond_what_is_read_closes_its_gates_all_the_same(
+    tmp_path: Path, padding: str
+) -> None:
+    record = json.dumps(RECORD | {"tests_run": 7, "tests_failed": 2, "tests_regressed": 2}).encode()
+    room = b"x" * (MAX_LINE_BYTES + 100)
+    line = {
+        "before": b'{"note": "' + room + b'", ' + record[1:],
+        "inside": record[:-1] + b', "note": "' + room + b'"}',
+        "blanks": b" " * len(room) + record,
+    }[padding]
+    (row,) = read(tmp_path, line).rows
+    assert (row["task_id"], row["telemetry_valid"], row["tests_regressed"]) == ("add-totals", False, 2)
+    assert "1.jsonl:1: the line is longer than" in row["telemetry_problem"]
+
+
+def test_a_file_without_a_record_is_a_problem(tmp_path: Path) -> None:
+    found = read(tmp_path, b"", b"  ")
+    assert not found.rows
+    assert [problem.message for problem in found.problems] == ["holds no record; none of its tasks counts"]
 
 
 def test_files_are_found_by_setup_and_attempt_and_what_does_not_belong_is_named(tmp_path: Path) -> None:
@@ -264,7 +300,9 @@ def test_files_are_found_by_setup_and_attempt_and_what_does_not_belong_is_named(
     (folder / "quick" / "2.jsonl").symlink_to(folder / "careful" / "1.jsonl")
     (folder / ".hidden").mkdir()
     found, problems = find_files(tmp_path, "telemetry", 10)
-    assert [(file.setup, file.attempt) for file in found] == [("careful", 1), ("careful", 10)]
+    assert [(file.setup, file.attempt, file.readable) for file in found] == [
+        ("careful", 1, True), ("careful", 10, True), ("quick", 2, False),
+    ]  # fmt: skip
     assert [Path(problem.file).name for problem in problems] == [
         "01.jsonl", "11.jsonl", "linked", "2.jsonl", "x.txt", "stray.jsonl",
     ]  # fmt: skip
