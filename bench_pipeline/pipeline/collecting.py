@@ -1,11 +1,13 @@
 """The verdicts table: every planned cell beside the newest thing the store knows of it.
 
 Measured facts only: what a run did with a cell is in ``run_cells``, so the table is the same however often a
-run was interrupted and resumed. Prices are applied here, so a price change re-prices and measures nothing.
+run was interrupted and resumed, and two measurements that came to the same differ in clock columns only. Prices are
+applied here, so a price change re-prices and measures nothing.
 """
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from bench_pipeline.registry import PriceTable
     from bench_pipeline.store import Store
 
+# The piece of evidence in which each row has its time; it stays in the store, where `bench cell show` finds it.
+CLOCKED = "journal"
 # Columns that a cell brings; the others come from the store.
 _FROM_CELL = (
     "identity",
@@ -58,11 +62,23 @@ def collect_verdicts(store: "Store", prices: "PriceTable", cells: pa.Table) -> p
     for name in schema.names:
         if name not in columns and name in newest.column_names:
             columns[name] = newest[name].take(at)
+    columns["artifacts"] = without_entry(columns["artifacts"], CLOCKED)
     columns["cost_usd"] = _aligned(costs, newest["identity"].take(at))
     columns["outcome"] = pc.fill_null(columns["outcome"], "not_attempted")
     columns["outcome_class"] = pc.fill_null(columns["outcome_class"], "not_attempted")
     columns["tries"] = pc.fill_null(columns["tries"], 0)
     return pa.table([columns[field.name].cast(field.type) for field in schema], schema=schema)
+
+
+def without_entry(maps: pa.ChunkedArray, key: str) -> pa.Array:
+    """A column of maps, each without the entry of ``key``; null stays null."""
+    whole = maps.combine_chunks()
+    kept = pc.not_equal(whole.keys, key)
+    before = np.concatenate([[0], np.cumsum(np.asarray(kept))])
+    starts = before[np.asarray(whole.offsets)]
+    unknown = np.append(np.asarray(whole.is_null()), False)
+    offsets = pa.array(starts, pa.int32(), mask=unknown)
+    return pa.MapArray.from_arrays(offsets, whole.keys.filter(kept), whole.items.filter(kept))
 
 
 def repriced(store: "Store", prices: "PriceTable", verdicts: pa.Table) -> pa.Table:
