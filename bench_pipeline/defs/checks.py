@@ -1,16 +1,18 @@
 """One multi-check per table, made from its schema: blocking, at ERROR severity, without partitions of its own.
 
+Beside them a check of the files behind an asset, which does not block.
+
 What is checked is in ``pipeline.checking``; a check here reads the partitions that its run wrote, or the whole
 table when it is run alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import dagster as dg
 
 from bench_pipeline.defs.partitions import columns_of
 from bench_pipeline.pipeline.bench import Bench
-from bench_pipeline.pipeline.checking import check_documents, check_table, check_telemetry, checks_of
+from bench_pipeline.pipeline.checking import check_table, checks_of
 from bench_pipeline.reports.escaping import plain_text
 
 
@@ -41,36 +43,25 @@ def table_checks(table: str) -> dg.AssetChecksDefinition:
     return checks
 
 
-@dg.asset_check(
-    asset="evaluation_cells",
-    name="documents",
-    description="Every evaluation, tool and task file parses and resolves.",
-)
-def documents_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
-    """Not blocking: one broken file must not stop the evaluations that are whole."""
-    problems = check_documents(bench)
-    return dg.AssetCheckResult(
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description="\n".join(problems) or "Every document parses and resolves.",
-        metadata={"problems": len(problems)},
-    )
+def problems_check(
+    asset: str, name: str, holds: str, find: Callable[[Bench], Sequence[str]]
+) -> dg.AssetChecksDefinition:
+    """A check that lists what is wrong with the files behind an asset; ``holds`` says what does when nothing is.
 
+    It does not block: one broken file must not stop what is made of those that are whole.
+    """
 
-@dg.asset_check(
-    asset="task_results",
-    name="telemetry",
-    description="Every record of telemetry and judgements is valid, and no task has two results.",
-)
-def telemetry_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
-    """Not blocking: a score says itself what an invalid record costs it."""
-    problems = check_telemetry(bench)
-    return dg.AssetCheckResult(
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=plain_text("\n".join(problems)) or "Every record is valid.",
-        metadata={"problems": len(problems)},
-    )
+    @dg.asset_check(asset=asset, name=name, description=holds)
+    def check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
+        problems = find(bench)
+        return dg.AssetCheckResult(
+            passed=not problems,
+            severity=dg.AssetCheckSeverity.ERROR,
+            description=plain_text("\n".join(problems)) or holds,
+            metadata={"problems": len(problems)},
+        )
+
+    return check
 
 
 def partition_keys(context: dg.AssetCheckExecutionContext) -> list[str]:

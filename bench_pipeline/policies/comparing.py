@@ -14,8 +14,6 @@ from bench_pipeline.policies.models import Clock, Deadline, Model, ModelConfig
 from bench_pipeline.policies.policy import POLICIES, Policy
 
 MAX_BUDGET = 10_000
-# Of one policy; a project may raise it (`policies.max_timeout`).
-MAX_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)

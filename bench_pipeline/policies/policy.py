@@ -1,7 +1,7 @@
 """The three policies: what each sends for a case, and how often it may call."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from bench_pipeline.policies.cases import Case
 
@@ -27,4 +27,3 @@ class Policy:
 
 
 POLICIES = (Policy("baseline"), Policy("retry-errors", tries=2), Policy("evidence", shows_evidence=True))
-POLICY_NAMES: tuple[PolicyName, ...] = get_args(PolicyName)

@@ -16,8 +16,6 @@ from bench_pipeline.policies.calling import Call
 from bench_pipeline.policies.comparing import Attempt, PolicyResult
 from bench_pipeline.policies.digests import indented_json
 
-VERSIONS = (1, 2)
-
 
 def receipt_text(attempt: Attempt, version: int = 1) -> str:
     """The receipt of an attempt."""

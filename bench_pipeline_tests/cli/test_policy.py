@@ -292,3 +292,19 @@ def test_a_table_for_people_shows_coverage_intervals_and_what_a_lead_rests_on(
     assert "100.0% (43.9 to 100.0)" in out
     assert "rests on 3 cases attempted against 2" in out
     assert "not distinguishable" in out
+
+
+def test_rows_made_by_hand_are_ranked_by_their_counters(tmp_path: Path, capsys: Output) -> None:
+    rows = [
+        {"Harness": name, "Correct": correct, "Attempted": 5, "Errors": 0, "Total": 5}
+        for name, correct in (("mine", 2), ("yours", 4))
+    ]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows))
+    assert call("policy", "leaderboard", str(path)) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "yours correct=4/5 attempted=5 errors=0 calls=-/- state=-",
+        "mine correct=2/5 attempted=5 errors=0 calls=-/- state=-",
+    ]
+    assert call("policy", "leaderboard", str(path), str(ORCHARD / "expected-receipt.json")) == 1
+    assert "receipt differs" in capsys.readouterr().err

@@ -248,3 +248,26 @@ def test_the_calls_to_a_live_model_are_announced_before_they_are_made(
         assert calls_to_make(bench) == {"live": 10}
         write_receipts(bench, [2])
     assert calls_to_make(bench) == {}
+
+
+HOSTILE = '<script>\x1b[2J\u202e\x00\u2028"\\|`é𝄞' + "x" * 100_000
+
+
+def test_answers_that_hold_anything_are_kept_exactly_and_shown_harmlessly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = project(tmp_path, orchard=REPLAY)
+    path = tmp_path / "policies" / "recording.json"
+    recording = json.loads(path.read_text())
+    recording["model"] = HOSTILE[:20]
+    for answers in recording["responses"].values():
+        answers[0] = {"answer": HOSTILE, "error": HOSTILE}
+    path.write_text(json.dumps(recording))
+    write_receipts(bench, [1])
+    write_leaderboard(bench)
+    first = next(row for row in rows(bench, "policy_calls") if row["position"] == 1)
+    assert (first["answer"], first["failure"]) == (HOSTILE, HOSTILE)
+    assert call("policy", "leaderboard", "--project", str(tmp_path)) == 0
+    assert call("table", "policy_receipts", "--project", str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert not any(mark in shown for mark in ("\x1b", "\u202e", "\x00"))

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from pydantic import Field
 
-from bench_pipeline.defs.checks import documents_check
+from bench_pipeline.defs.checks import problems_check
 from bench_pipeline.defs.lanes import OWNERS, Lane, asset_options
 from bench_pipeline.defs.partitions import key_of, one_run, partition_of, tier_by_attempt
 from bench_pipeline.defs.reporting import column_schema, report_partitions, report_table
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cells import write_cells
+from bench_pipeline.pipeline.checking import check_documents
 from bench_pipeline.pipeline.measuring import write_verdicts
 from bench_pipeline.pipeline.reading import write_comparisons, write_rankings
 from bench_pipeline.pipeline.selection import RunOptions, Selection
@@ -82,7 +83,14 @@ def evaluation_lane(max_attempts: int) -> Lane:
     return Lane(
         INPUTS,
         by_tier=[cells, verdicts, _rankings(verdicts), _comparisons(verdicts)],
-        checks=[documents_check],
+        checks=[
+            problems_check(
+                "evaluation_cells",
+                "documents",
+                "Every evaluation, tool and task file parses and resolves.",
+                check_documents,
+            )
+        ],
     )
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from bench_pipeline.defs.checks import telemetry_check
+from bench_pipeline.defs.checks import problems_check
 from bench_pipeline.defs.lanes import OWNERS, Lane, asset_options
 from bench_pipeline.defs.partitions import by_attempt, key_of, one_run, partition_of, tier_by_attempt
 from bench_pipeline.defs.reporting import column_schema, report_partitions
 from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.checking import check_telemetry
 from bench_pipeline.pipeline.golden_results import write_results
 from bench_pipeline.pipeline.golden_scores import write_scores
 
@@ -31,7 +32,17 @@ def golden_lane(max_attempts: int) -> Lane:
     """The lane over an attempt axis of ``max_attempts``."""
     results = _results(max_attempts)
     return Lane(
-        INPUTS, by_tier=[results], by_attempt=[_scores(max_attempts, results)], checks=[telemetry_check]
+        INPUTS,
+        by_tier=[results],
+        by_attempt=[_scores(max_attempts, results)],
+        checks=[
+            problems_check(
+                "task_results",
+                "telemetry",
+                "Every record of telemetry and judgements is valid, and no task has two results.",
+                check_telemetry,
+            )
+        ],
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 from pydantic import Field
 
-from bench_pipeline.defs.checks import partition_keys
+from bench_pipeline.defs.checks import partition_keys, problems_check
 from bench_pipeline.defs.lanes import OWNERS, Lane, asset_options
 from bench_pipeline.defs.partitions import by_attempt, one_run
 from bench_pipeline.defs.reporting import column_schema, report_partitions, report_table
@@ -40,7 +40,15 @@ def policy_lane(max_attempts: int) -> Lane:
     return Lane(
         INPUTS,
         by_attempt=[receipts, _leaderboard(receipts)],
-        checks=[comparisons_check, traces_check],
+        checks=[
+            problems_check(
+                "policy_receipts",
+                "comparisons",
+                "Every comparison of policies parses, with its cases and its recording.",
+                check_comparisons,
+            ),
+            traces_check,
+        ],
     )
 
 
@@ -92,22 +100,6 @@ def _leaderboard(receipts: dg.AssetsDefinition) -> dg.AssetsDefinition:
         return report_table("policy_leaderboard", write_leaderboard(bench))
 
     return policy_leaderboard
-
-
-@dg.asset_check(
-    asset="policy_receipts",
-    name="comparisons",
-    description="Every comparison of policies parses, with its cases and its recording.",
-)
-def comparisons_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
-    """Not blocking: one broken file must not stop the comparisons that are whole."""
-    problems = check_comparisons(bench)
-    return dg.AssetCheckResult(
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description="\n".join(problems) or "Every comparison parses.",
-        metadata={"problems": len(problems)},
-    )
 
 
 @dg.asset_check(

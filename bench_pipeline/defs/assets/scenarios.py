@@ -1,11 +1,11 @@
 """The scenario lane: results of cells, judgements of pairs, and the files they come from."""
 
 from collections.abc import Iterator
-from typing import TypedDict
 
 import dagster as dg
 
-from bench_pipeline.defs.lanes import Lane
+from bench_pipeline.defs.checks import problems_check
+from bench_pipeline.defs.lanes import OWNERS, Lane, asset_options
 from bench_pipeline.defs.partitions import by_attempt, one_run
 from bench_pipeline.defs.reporting import column_schema, report_partitions
 from bench_pipeline.pipeline.bench import Bench
@@ -13,7 +13,6 @@ from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_
 from bench_pipeline.reports.escaping import plain_text
 
 GROUP = "scenarios"
-OWNERS = ["team:benchmarks"]
 
 INPUTS = tuple(
     dg.AssetSpec(name, group_name=GROUP, kinds={kind}, owners=OWNERS, description=text)
@@ -25,27 +24,21 @@ INPUTS = tuple(
 )
 
 
-class _Common(TypedDict):
-    group_name: str
-    owners: list[str]
-    kinds: set[str]
-    code_version: str
-    tags: dict[str, str]
-
-
-_COMMON: _Common = {
-    "group_name": GROUP,
-    "owners": OWNERS,
-    "kinds": {"python", "parquet"},
-    "code_version": "1",
-    "tags": {"lane": "scenarios"},
-}
+_COMMON = asset_options(GROUP)
 
 
 def scenario_lane(max_attempts: int) -> Lane:
     """The lane over an attempt axis of ``max_attempts``."""
     results = _results(max_attempts)
-    return Lane(INPUTS, by_attempt=[results, _reports(max_attempts, results)], checks=[comparisons_check])
+    return Lane(
+        INPUTS,
+        by_attempt=[results, _reports(max_attempts, results)],
+        checks=[
+            problems_check(
+                "scenario_results", "comparisons", "Every comparison and its scenarios parse.", _problems
+            )
+        ],
+    )
 
 
 def _results(max_attempts: int) -> dg.AssetsDefinition:
@@ -101,17 +94,5 @@ def _reports(max_attempts: int, results: dg.AssetsDefinition) -> dg.AssetsDefini
     return judge_reports
 
 
-@dg.asset_check(
-    asset="scenario_results",
-    name="comparisons",
-    description="Every comparison and its scenarios parse.",
-)
-def comparisons_check(bench: dg.ResourceParam[Bench]) -> dg.AssetCheckResult:
-    """Not blocking: one broken file must not stop the comparisons that are whole."""
-    problems = [str(problem) for problem in look_at_comparisons(bench).problems]
-    return dg.AssetCheckResult(
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=plain_text("\n".join(problems)) or "Every comparison parses.",
-        metadata={"problems": len(problems)},
-    )
+def _problems(bench: Bench) -> list[str]:
+    return [str(problem) for problem in look_at_comparisons(bench).problems]
