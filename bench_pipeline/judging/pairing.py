@@ -5,6 +5,7 @@ What belongs here: which cells are compared, and refusing what must not be. What
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from bench_pipeline.documents import describe
@@ -13,6 +14,7 @@ from bench_pipeline.scenarios.cell_result import CellResult, read_cells
 
 # What two cells have to share to be compared, where both say it.
 _SHARED = ("scenario_sha256", "max_steps", "max_seconds")
+_terms = attrgetter(*_SHARED)
 _SHOWN = 20
 
 
@@ -68,6 +70,7 @@ def pair(left: Folder, right: Folder) -> Pairing:
     unlike = [
         f"{describe(one.scenario)} ({left.files[one.scenario]}, {right.files[one.scenario]}): {what}"
         for one, other in pairs
+        if _terms(one) != _terms(other)
         for what in _differences(one, other)
     ]
     if unlike:

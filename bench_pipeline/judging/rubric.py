@@ -16,12 +16,13 @@ def by_rubric(a: CellResult, b: CellResult) -> tuple[Slot, str]:
     Passed beats failed; then fewer missing items; then the longer artifact, in code points, none being 0; then fewer
     steps; else a tie.
     """
-    for rule, one, other in (
-        ("passed", a.passed, b.passed),
-        ("missing_evidence", -len(a.missing_evidence), -len(b.missing_evidence)),
-        ("artifact_length", len(a.winning_artifact or ""), len(b.winning_artifact or "")),
-        ("steps", -a.steps, -b.steps),
-    ):
+    ours, theirs = _merits(a), _merits(b)
+    for rule, one, other in zip(RULES, ours, theirs, strict=False):
         if one != other:
             return ("A" if one > other else "B"), rule
     return "tie", "tie"
+
+
+def _merits(cell: CellResult) -> tuple[int, int, int, int]:
+    """What counts of a cell, in the order of the rules; more is better."""
+    return cell.passed, -len(cell.missing_evidence), len(cell.winning_artifact or ""), -cell.steps

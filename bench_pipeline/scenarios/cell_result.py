@@ -235,7 +235,7 @@ def _read_plainly(path: str, folder: int | None = None) -> CellResult | None:
         finally:
             os.close(handle)
         quotes = _quotes(data) if len(data) < _USUAL_BYTES else None
-        return None if quotes is None else _plain_result(from_json(data), quotes)
+        return None if quotes is None else _plain_result(from_json(data, cache_strings="keys"), quotes)
     except (OSError, ValueError):
         return None
 
