@@ -26,6 +26,7 @@ from bench_pipeline.store import Store
 LOCK: Final = "lineage"
 _HEAD: Final = "lineage/head.json"
 _PENDING: Final = "lineage/pending.json"
+_FOLDERS: Final = ("lineage", "attestations", "audit")
 # A segment is rewritten with every append: small enough to be cheap, large enough that there are few.
 _SEGMENT: Final = 1000
 _ENTRY: Final = {"attestation", "cell", "hash", "previous", "sequence", "task", "time"}
@@ -48,6 +49,11 @@ class Lineage:
     rows: tuple[Entry, ...]
     spine_problem: str | None
     audit_problem: str | None
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with either of them."""
+        return self.spine_problem or self.audit_problem
 
     def anchor_problem(self, attestation: str) -> str | None:
         """Why the spine does not anchor an attestation, or None."""
@@ -77,6 +83,11 @@ def read_lineage(store: Store, key: AuditKey | None) -> Lineage:
     return Lineage(tuple(entries), tuple(rows), spine, audit)
 
 
+def is_started(store: Store) -> bool:
+    """Whether a store has anything of attestations: one that never had any says nothing of its cells."""
+    return any(store.files.list(folder) for folder in _FOLDERS)
+
+
 class Appender:
     """Appends to the lineage of a store; use it under ``store.lock(LOCK)``. Repairs what was cut off first.
 
@@ -88,10 +99,9 @@ class Appender:
         self._key = key
         self._repair()
         found = read_lineage(store, key)
-        problem = found.spine_problem or found.audit_problem
-        if problem is not None:
+        if found.problem is not None:
             raise StoreError(
-                "appending to the lineage of attestations", problem, "look at lineage/ and audit/"
+                "appending to the lineage of attestations", found.problem, "look at lineage/ and audit/"
             )
         self._entries = list(found.entries)
         self._rows = list(found.rows)

@@ -29,6 +29,7 @@ from bench_pipeline.attestation import (
     subject_of,
     usage_digest,
 )
+from bench_pipeline.attestation.lineage import is_started
 from bench_pipeline.attestation.power import Power, measure_power
 from bench_pipeline.errors import BenchError, NotFoundError, RefusedError
 from bench_pipeline.journal import inclusion_proof, leaves_of
@@ -136,7 +137,7 @@ def proven_findings(bench: "Bench", checked: "Verification") -> list[dict[str, A
 def attested(bench: "Bench", verdicts: pa.Table) -> Mapping[str, Attested]:
     """What attestations say of cells, by identity: each verified, and matched to its task, cell and raw usage."""
     rows = verdicts.to_pylist()
-    if bench.store.files.info("lineage/head.json") is None and not bench.store.files.list("attestations"):
+    if not is_started(bench.store):
         return {row["identity"]: Attested(None, None) for row in rows}
     try:
         verifier = _verifier(bench, find_key())
@@ -148,7 +149,7 @@ def attested(bench: "Bench", verdicts: pa.Table) -> Mapping[str, Attested]:
     for row in rows:
         name = newest.get(row["identity"])
         if name is None:
-            found[row["identity"]] = Attested(None, None, lineage.spine_problem)
+            found[row["identity"]] = Attested(None, None, lineage.problem)
         else:
             found[row["identity"]] = _matched(verifier, verifier.verify(name), row)
     return found

@@ -200,6 +200,10 @@ def test_damage_to_any_of_it_is_a_problem_of_the_cell(project: Project) -> None:
     assert all("spine" in str(problem) for _, problem in says(project, *rows))
     shutil.rmtree(store / "lineage")
     assert all(problem is not None for _, problem in says(project, *rows))
+    shutil.rmtree(store / "attestations")
+    assert all("do not mirror" in str(problem) for _, problem in says(project, *rows))
+    shutil.rmtree(store / "audit")
+    assert says(project, *rows) == [(None, None)] * 2
 
 
 def test_a_verdict_does_not_verify_without_the_key(project: Project) -> None:
