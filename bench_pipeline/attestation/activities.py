@@ -96,10 +96,16 @@ def _other_texts(payload: Mapping[str, object]) -> list[str]:
 
 @dataclass
 class _Stream:
-    """The end of what was read so far of one file or kind: last words, as printed and without line numbers."""
+    """The end of what was read so far of one file or kind: last words, as printed and without line numbers.
+
+    ``glued`` are the last words with the halves of each that a text ended within put together; ``cut`` tells that
+    the last one may go on.
+    """
 
     plain: list[bytes] = field(default_factory=list)
     bare: list[bytes] = field(default_factory=list)
+    glued: list[bytes] = field(default_factory=list)
+    cut: bool = False
     run: str = ""
 
 
@@ -115,7 +121,7 @@ class _Reading:
         self._put_out: set[int] = set()
         self._activities: list[Activity] = []
         # Commands that went elsewhere, until their results tell whether anything came of it.
-        self._pending: dict[object, tuple[int, set[Elsewhere]]] = {}
+        self._pending: dict[object, tuple[int, str, set[Elsewhere]]] = {}
         self._confirmed: dict[int, set[Elsewhere]] = {}
         self._own_history = False
         self.cut = False
@@ -163,8 +169,20 @@ class _Reading:
             found.update(self._matcher.candidates(stream.bare + bare))
         for layer in layers:
             found.update(self._matcher.candidates(words_of(layer)))
+        found.update(self._across_a_cut(stream, text, words_of(text) if stream.run else words))
         self._advance(stream, joined, words, bare)
         return len(words), found
+
+    def _across_a_cut(self, stream: _Stream, text: str, words: list[bytes]) -> Iterator[int]:
+        """The candidates where a text goes on, with the word that the one before was cut in as one."""
+        before = stream.glued
+        if before and words and stream.cut and words_of(text[0]):
+            before, words = before[:-1], [before[-1] + words[0], *words[1:]]
+        if before:
+            yield from self._matcher.candidates((before + words)[: len(before) + self._matcher.longest])
+        # One more than a window, for the last word may go on.
+        stream.glued = _tail(before, words, self._matcher.longest)
+        stream.cut = bool(words_of(text[-1]))
 
     def _stream(self, row: Row) -> _Stream:
         path = row.payload.get("path")
@@ -201,13 +219,13 @@ class _Reading:
             wrong.discard("git_history")
         self._own_history = self._own_history or self._scope.starts_history(text)
         if wrong:
-            self._pending[row.payload.get("call")] = (row.index, wrong)
+            self._pending[row.payload.get("call")] = (row.index, text, wrong)
 
     def _take_result(self, call: object, text: str, *, failed: bool) -> None:
-        row, wrong = self._pending.pop(call, (0, set[Elsewhere]()))
+        row, command, wrong = self._pending.pop(call, (0, "", set[Elsewhere]()))
         if failed:
             wrong = set()
-        if shows_no_history(text):
+        if shows_no_history(command, text):
             wrong.discard("git_history")
         if wrong:
             self._confirmed[row] = wrong

@@ -41,6 +41,9 @@ _OTHER_REPOSITORY: Final = ("-C", "--git-dir", "--work-tree")
 _NO_REPOSITORY: Final = re.compile(
     r"not a git repository|does not have any commits|bad default revision", re.IGNORECASE
 )
+_INTO_A_FILE: Final = re.compile(
+    r"(?<![0-9&=-])[1&]?>>?\|?(?!&|>|\s*/dev/null\b)|\|\s*(?:tee|dd)\b|--output\b"
+)
 _PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443, "git": 9418, "ssh": 22, "ftp": 21}
 _LOOPBACK: Final = re.compile(
     r"localhost|.*\.localhost|127(?:\.\d{1,3}){0,3}|0\.0\.0\.0|::1|::|::ffff:127(?:\.\d{1,3}){3}|0*(?::0*)*:0*1|0x7f[0-9a-f]{6}|2130706433"
@@ -176,9 +179,11 @@ class Scope:
         )
 
 
-def shows_no_history(output: str) -> bool:
-    """Whether a command for history came back with nothing."""
-    return not output.strip() or _NO_REPOSITORY.search(output[:4096]) is not None
+def shows_no_history(command: str, output: str) -> bool:
+    """Whether a command for history came back with nothing; one that writes into a file shows nothing of it."""
+    if _NO_REPOSITORY.search(output[:4096]) is not None:
+        return True
+    return not output.strip() and _INTO_A_FILE.search(command[:_MAX_COMMAND]) is None
 
 
 def endpoint_of(url: str) -> tuple[str, str]:
