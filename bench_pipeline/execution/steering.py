@@ -39,6 +39,9 @@ _JSON_KEYS: Final = (
     "tasks",
     "test",
 )
+_SCRIPTS: Final = ("scripts", "tasks")
+# Scripts that are run around others, at installation, or by a pattern of test scripts.
+_HOOKS: Final = ("pre*", "post*", "test*", "install", "uninstall", "dependencies", "start", "stop", "restart")
 
 # Names that tests import before, or instead of, the code that they test. Shadowing `test`, CPython's own test suite,
 # changes no other test, and it is what many call their folder of tests.
@@ -70,7 +73,24 @@ def _reconfigures(base_tree: Path, path: str, after: TreeFile | None) -> bool:
     if reader is None:
         return False
     before, now = (_sections(reader, file) for file in (_base_file(base_tree, path), after))
-    return now is None or before != now
+    return now is None or before is None or before != _without_new_scripts(before, now)
+
+
+def _without_new_scripts(before: Sections, now: Sections) -> Sections:
+    """``now`` without scripts that the base lacks and nothing runs unasked: no check can have been written for them."""
+    kept = dict(now)
+    for section in _SCRIPTS:
+        scripts, known = now.get(section), before.get(section, {})
+        if isinstance(scripts, dict) and isinstance(known, dict):
+            rest = {name: scripts[name] for name in scripts if name in known or _runs_unasked(name)}
+            kept[section] = rest
+            if not rest and section not in before:
+                del kept[section]
+    return kept
+
+
+def _runs_unasked(script: str) -> bool:
+    return any(fnmatchcase(script, pattern) for pattern in _HOOKS)
 
 
 def _sections(reader: Callable[[str], Sections], file: TreeFile | None) -> Sections | None:

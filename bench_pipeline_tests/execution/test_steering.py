@@ -85,6 +85,20 @@ def test_a_dependency_or_another_section_may_be_edited(base: Path, path: str, ol
     assert not found(base, path, text.replace(old, new))
 
 
+@pytest.mark.parametrize(
+    ("script", "steers"),
+    [
+        ("build", False), ("lint:fix", False),
+        ("pretest", True), ("postinstall", True), ("prepare", True), ("install", True), ("test:unit", True),
+    ],
+)  # fmt: skip
+def test_a_new_script_steers_when_something_runs_it_unasked(base: Path, script: str, steers: bool) -> None:
+    added = PACKAGE | {"scripts": {**PACKAGE["scripts"], script: "true"}}
+    assert found(base, "package.json", json.dumps(added)) is steers
+    assert found(base, "pkg/package.json", json.dumps({"scripts": {script: "true"}})) is steers
+    assert found(base, "package.json", json.dumps(added | {"scripts": {script: "true"}}))
+
+
 def test_a_new_shared_file_is_found_only_with_a_section_for_tests(base: Path) -> None:
     assert found(base, "pkg/pyproject.toml", "[tool.pytest.ini_options]\n")
     assert not found(base, "pkg/pyproject.toml", "[project]\nname = 'x'\n")
