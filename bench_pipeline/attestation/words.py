@@ -1,4 +1,4 @@
-"""Text as the words that are compared: what looks the same to a reader is the same here.
+"""Text as the words that are compared: case, width, composition and punctuation tell no two texts apart.
 
 What belongs here: normalising and splitting. What does not: windows over words (``windows``) and what is
 compared with what.
