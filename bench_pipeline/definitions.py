@@ -8,10 +8,12 @@ import dagster as dg
 
 from bench_pipeline.defs.assets.evaluations import evaluation_lane
 from bench_pipeline.defs.assets.golden import golden_lane
+from bench_pipeline.defs.assets.ledgers import ledger_lane
 from bench_pipeline.defs.assets.policies import policy_lane
 from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.jobs import jobs_of
+from bench_pipeline.defs.sensors import ledger_sensor
 from bench_pipeline.errors import BenchError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
@@ -25,6 +27,7 @@ _LANES = (
     golden_lane,
     policy_lane,
     scenario_lane,
+    ledger_lane,
 )
 
 
@@ -44,6 +47,7 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         ],
         asset_checks=[check for lane in lanes for check in (*map(table_checks, lane.tables), *lane.checks)],
         jobs=jobs_of(lanes),
+        sensors=[ledger_sensor],
         resources=chosen,
         executor=_executor(bench),
     )

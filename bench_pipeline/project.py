@@ -30,6 +30,7 @@ from bench_pipeline.documents import (
     read_document,
 )
 from bench_pipeline.documents.describing import describe
+from bench_pipeline.documents.fields import as_relative_path
 from bench_pipeline.documents.hosts import refuse_forge_hosts
 from bench_pipeline.documents.times import Cron, TimeZone
 from bench_pipeline.errors import DocumentError, NotFoundError, Problem
@@ -50,6 +51,11 @@ def _url(text: str) -> str:
     return text
 
 
+def _folder(text: str) -> str:
+    """A path inside the project, unless it is a URL."""
+    return text if "://" in text else as_relative_path(text)
+
+
 def _host(text: str) -> str:
     refuse_forge_hosts([text])
     return text
@@ -65,6 +71,7 @@ Share = Annotated[Float, Field(ge=0, le=1)]
 Count = Annotated[Int, Field(ge=1)]
 Dollars = Annotated[Float, Field(ge=0)]
 Url = Annotated[Text, AfterValidator(_url)]
+Folder = Annotated[Text, AfterValidator(_folder)]
 
 
 class Resources(StrictModel):
@@ -175,7 +182,9 @@ class Judge(StrictModel):
 class Ledgers(StrictModel):
     """Results that others measured."""
 
-    folder: RelativePath = Field("ledgers", description="The folder of ledger files.")
+    folder: Folder = Field(
+        "ledgers", description="The folder of ledger files: a path in the project, or an fsspec URL."
+    )
     routes: dict[Name, Name] = Field(default_factory=dict, description="The kind of each exact route.")
 
 

@@ -6,7 +6,7 @@ when they run.
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,13 @@ from filelock import FileLock
 
 from bench_pipeline.cli.sweeping import alive, sweep
 from bench_pipeline.definitions import LOCATION, build_defs
-from bench_pipeline.defs.jobs import EVALUATE, SCORE
-from bench_pipeline.defs.partitions import key_of
+from bench_pipeline.defs.jobs import EVALUATE, LEDGERS, SCORE
+from bench_pipeline.defs.partitions import LEDGER_AXIS, key_of, range_tags
+from bench_pipeline.defs.sensors import RUN_KEY, known_ledgers, run_of
 from bench_pipeline.errors import BenchError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.initialising import write_instance_config
+from bench_pipeline.pipeline.ledger_watch import look
 from bench_pipeline.pipeline.selection import Partition, RunOptions
 
 # The event log belongs in the instance, where the UI shows it, and not on the terminal.
@@ -109,7 +111,17 @@ def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOp
         )
         for job in _scoring(definitions, options):
             _run(job, instance, home, (str(partitions[0].attempt), str(partitions[-1].attempt)))
+        if not options.selection.evaluations:
+            _read_ledgers(bench, definitions.resolve_job_def(LEDGERS), instance, home)
     return measured
+
+
+def _read_ledgers(bench: Bench, job: JobDefinition, instance: DagsterInstance, home: Path) -> None:
+    """Read the ledgers that are new or have changed, as they are now."""
+    found = look(bench, known_ledgers(instance), lambda key: run_of(instance, key), settle=False)
+    instance.add_dynamic_partitions(LEDGER_AXIS, found.new_keys)
+    for request in found.requests:
+        _run(job, instance, home, (request.first, request.last), tags={RUN_KEY: request.key})
 
 
 def _scoring(definitions: Definitions, options: RunOptions) -> Iterator[JobDefinition]:
@@ -130,6 +142,7 @@ def _run(
     home: Path,
     ends: tuple[str, str],
     ops: dict[str, object] | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> str:
     """Execute a job over the range of partitions between ``ends``; the run's id."""
     run_id = str(uuid.uuid4())
@@ -140,8 +153,8 @@ def _run(
                 run_id=run_id,
                 run_config={"ops": ops or {}, "loggers": _CONSOLE},
                 tags={
-                    "dagster/asset_partition_range_start": ends[0],
-                    "dagster/asset_partition_range_end": ends[1],
+                    **(tags or {}),
+                    **range_tags(*ends),
                     ".dagster/repository": f"__repository__@{LOCATION}",
                     "dagster/max_retries": "0",
                 },

@@ -14,6 +14,7 @@ from bench_pipeline.defs.partitions import columns_of
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.checking import check_table, checks_of
 from bench_pipeline.reports.escaping import plain_text
+from bench_pipeline.tables import table_schema
 
 
 def table_checks(table: str) -> dg.AssetChecksDefinition:
@@ -29,7 +30,9 @@ def table_checks(table: str) -> dg.AssetChecksDefinition:
     def checks(
         context: dg.AssetCheckExecutionContext, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.AssetCheckResult]:
-        partitions = [columns_of(key) for key in partition_keys(context)]
+        keys = partition_keys(context)
+        of_ledgers = "ledger" in table_schema(table).partitions
+        partitions = [{"ledger": key} if of_ledgers else columns_of(key) for key in keys]
         for outcome in check_table(bench.store, table, partitions):
             yield dg.AssetCheckResult(
                 passed=outcome.passed,

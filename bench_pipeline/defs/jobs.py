@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     # The name of what define_asset_job returns is not exported.
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-EVALUATE, SCORE = "evaluate", "score"
+EVALUATE, SCORE, LEDGERS = "evaluate", "score", "read_ledgers"
 _EVALUATE = (
     "Plan the cells, run those without a verdict, rank and compare the setups. Runs of `bench run` are listed here "
     "too. Tools are run, and may spend money, unless every cell is known."
@@ -21,12 +21,15 @@ _SCORE = (
     "it is a recording or every attempt is known; comparisons of scenarios run the tools that they name, once."
 )
 
+_LEDGERS = "Read ledgers that are new or have changed, and sum them up per route. Started by `ledger_sensor`."
+
 
 def jobs_of(lanes: Sequence[Lane]) -> "list[UnresolvedAssetJobDefinition]":
     """The jobs over the assets of all lanes; one without assets is left out."""
     shapes = (
         (EVALUATE, [asset for lane in lanes for asset in lane.by_tier], _EVALUATE),
         (SCORE, [asset for lane in lanes for asset in lane.by_attempt], _SCORE),
+        (LEDGERS, [asset for lane in lanes for asset in lane.by_ledger], _LEDGERS),
     )
     return [
         dg.define_asset_job(

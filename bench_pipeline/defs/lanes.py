@@ -15,19 +15,21 @@ class Lane:
     """One lane: its input files, its assets by the run that they share, and its own checks.
 
     Dagster runs assets of one partition shape together, and unpartitioned ones with either: ``by_tier`` are those
-    over tier x attempt and the unpartitioned ones below them, ``by_attempt`` those over attempts and theirs. Every
-    asset is a table of its name and gets the checks of that table; ``checks`` are further ones.
+    over tier x attempt and the unpartitioned ones below them, ``by_attempt`` those over attempts and theirs,
+    ``by_ledger`` those over ledgers and theirs. Every asset is a table of its name and gets the checks of that
+    table; ``checks`` are further ones.
     """
 
     inputs: Sequence[dg.AssetSpec]
     by_tier: Sequence[dg.AssetsDefinition] = ()
     by_attempt: Sequence[dg.AssetsDefinition] = ()
+    by_ledger: Sequence[dg.AssetsDefinition] = ()
     checks: Sequence[dg.AssetChecksDefinition] = ()
 
     @property
     def assets(self) -> list[dg.AssetsDefinition]:
         """All of its assets."""
-        return [*self.by_tier, *self.by_attempt]
+        return [*self.by_tier, *self.by_attempt, *self.by_ledger]
 
     @property
     def tables(self) -> list[str]:

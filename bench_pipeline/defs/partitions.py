@@ -29,6 +29,20 @@ def by_attempt(max_attempts: int) -> dg.StaticPartitionsDefinition:
     return dg.StaticPartitionsDefinition([str(number) for number in range(1, max_attempts + 1)])
 
 
+LEDGER_AXIS = "ledger"
+
+
+@cache
+def by_ledger() -> dg.DynamicPartitionsDefinition:
+    """The ledgers that were seen: added by their sensor and by `bench run`."""
+    return dg.DynamicPartitionsDefinition(name=LEDGER_AXIS)
+
+
+def range_tags(first: str, last: str) -> dict[str, str]:
+    """The tags of a run over the partitions from ``first`` to ``last``."""
+    return {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+
+
 def one_run() -> dg.BackfillPolicy:
     """One run for a range that is backfilled from the UI: what its partitions share is done once."""
     return dg.BackfillPolicy.single_run()

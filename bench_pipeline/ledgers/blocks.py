@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -57,7 +57,7 @@ def open_lines(path: Path) -> Iterator[Readable]:
         yield decompressed(raw, start)
 
 
-def decompressed(raw: IO[bytes], start: bytes) -> Readable:
+def decompressed(raw: Readable, start: bytes) -> Readable:
     """The text behind ``raw``, whose first bytes are ``start``."""
     name = compression(start)
     if name is None:
@@ -68,7 +68,7 @@ def decompressed(raw: IO[bytes], start: bytes) -> Readable:
 class _Decompressed:
     """A compressed stream as text; one that is cut off ends where its last whole piece does."""
 
-    def __init__(self, raw: IO[bytes], name: str) -> None:
+    def __init__(self, raw: Readable, name: str) -> None:
         self._name = name
         self._stream: Any = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), name)
         self.cut_off = False

@@ -101,6 +101,10 @@ class Bench:
         self.stop = Stop.fresh()
         self._plan: Plan | None = None
 
+    def again(self) -> "Bench":
+        """A workbench of the same project that reads its files anew: for a process that outlives their changes."""
+        return Bench(self._project_dir, backend=self._backend, read_only=self._read_only)
+
     @cached_property
     def project(self) -> "Project":
         """The project; raises NotFoundError or DocumentError."""

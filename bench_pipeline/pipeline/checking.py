@@ -3,13 +3,14 @@
 The checks read the files back, so that a fault of the writer or of the disk shows as well.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench_pipeline.ledgers.routes import KINDS
 from bench_pipeline.tables import TableSchema, table_schema
 from bench_pipeline.tasks import TIERS
 
@@ -35,6 +36,7 @@ _SHARES = (
     *("score", "task_success", "code_quality", "efficiency", "reliability", "safety", "score_uncontaminated"),
     *(f"rate_{tier}" for tier in TIERS),
     *("judge_score", "left_winrate", "winrate_low", "winrate_high"),
+    *("avg_partial", "avg_f2p"),
 )
 
 Check = Callable[[TableSchema, pa.Table], tuple[int, str]]
@@ -157,6 +159,37 @@ def _votes(_: TableSchema, table: pa.Table) -> tuple[int, str]:
     ), "rows whose counts do not add up"
 
 
+def _one_kind(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    """A route has one kind, so no number of its row is about several."""
+    known = pc.is_in(table["kind"], value_set=pa.array(KINDS))
+    kinds = table.group_by(["ledger", "route", "kind"]).aggregate([]).num_rows
+    mixed = kinds - table.group_by(["ledger", "route"]).aggregate([]).num_rows
+    return _count_false(known) + mixed, "rows of an unknown kind, or of a route that has several"
+
+
+def _one_row_per_route(schema: TableSchema, table: pa.Table) -> tuple[int, str]:
+    """No row adds up routes: each route of a ledger stands once, with a kind of its own."""
+    mixed, fault = _one_kind(schema, table)
+    repeated = table.num_rows - table.group_by(["ledger", "route"]).aggregate([]).num_rows
+    return mixed + repeated, f"{fault}, or a route that stands twice"
+
+
+def _ledger_counts(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    ordered = pc.and_(
+        pc.less_equal(table["passes"], table["valid"]), pc.less_equal(table["valid"], table["rows"])
+    )
+    for name in ("partial", "f2p"):
+        count = table[f"{name}_n"]
+        known = pc.equal(pc.is_valid(table[f"avg_{name}"]), pc.greater(count, 0))
+        ordered = pc.and_(ordered, pc.and_(known, pc.less_equal(count, table["valid"])))
+    return _count_false(ordered), "rows whose counts do not add up"
+
+
+def _reasons(_: TableSchema, table: pa.Table) -> tuple[int, str]:
+    agrees = pc.equal(table["valid"], pc.is_null(table["invalid_reason"]))
+    return _count_false(agrees), "rows that are valid with a reason why not, or invalid without one"
+
+
 def _count_false(mask: pa.ChunkedArray | pa.Array) -> int:
     return len(mask) - int(pc.sum(pc.fill_null(mask, False).cast(pa.int64())).as_py() or 0)
 
@@ -167,6 +200,15 @@ _COMMON: Mapping[str, tuple[str, Check]] = {
 }
 _CALLS_ADD_UP = "correct + errors <= attempted <= total, and attempted <= calls <= call_budget."
 _OWN: Mapping[str, Mapping[str, tuple[str, Check]]] = {
+    "ledger_rows": {
+        "one_kind": ("A route is of one kind.", _one_kind),
+        "reasons": ("A row is valid, or says why not.", _reasons),
+    },
+    "ledger_summaries": {
+        "no_cross_kind_averages": ("Each row is about one route, of one kind.", _one_row_per_route),
+        "denominators": ("passes <= valid <= rows, and an average has rows that it is over.", _ledger_counts),
+        "unit_range": ("Averages are null or within 0..1.", _unit_range),
+    },
     "verdicts": {"outcomes": ("Outcome, class and pass mark agree in every row.", _outcomes)},
     "evaluation_rankings": {
         "denominators": (
@@ -210,13 +252,36 @@ def check_table(
 ) -> list[CheckOutcome]:
     """Run every check of a table over the given partitions, each as its columns; over all when none are given."""
     schema = table_schema(name)
-    table = _read(store, name, partitions) if schema.partitions and partitions else store.tables.read(name)
-    outcomes = []
-    for check, (text, look) in {**_COMMON, **_OWN.get(name, {})}.items():
-        faulty, fault = look(schema, table)
-        found = text if faulty == 0 else f"{faulty} {fault}"
-        outcomes.append(CheckOutcome(check, faulty == 0, found, table.num_rows, faulty))
-    return outcomes
+    checks = {**_COMMON, **_OWN.get(name, {})}
+    rows, faulty, faults = 0, dict.fromkeys(checks, 0), dict.fromkeys(checks, "")
+    for table in _pieces(store, name, partitions):
+        rows += table.num_rows
+        for check, (_, look) in checks.items():
+            found, fault = look(schema, table)
+            faulty[check] += found
+            faults[check] = fault if found else faults[check]
+    return [
+        CheckOutcome(
+            check,
+            not faulty[check],
+            f"{faulty[check]} {faults[check]}" if faulty[check] else text,
+            rows,
+            faulty[check],
+        )
+        for check, (text, _) in checks.items()
+    ]
+
+
+def _pieces(store: "Store", name: str, partitions: Sequence[Mapping[str, str | int]]) -> Iterator[pa.Table]:
+    """The rows of a table, or of some partitions: at once, but those of ledgers, which are many, file by file."""
+    schema = table_schema(name)
+    if "segment" in schema.partitions:
+        ledgers = {str(part["ledger"]) for part in partitions}
+        for part in store.tables.partitions(name):
+            if not ledgers or part["ledger"] in ledgers:
+                yield store.tables.read(name, None, **part)
+    else:
+        yield _read(store, name, partitions) if schema.partitions and partitions else store.tables.read(name)
 
 
 def _read(store: "Store", name: str, partitions: Sequence[Mapping[str, str | int]]) -> pa.Table:

@@ -335,6 +335,36 @@ def _judge_reports(table: pa.Table) -> Glance:
     return Glance("\n".join(lines) or "there is nothing to judge", _preview(_rows(table, columns)), numbers)
 
 
+def _ledger_rows(table: pa.Table) -> Glance:
+    columns = ("line", "route", "kind", "valid", "invalid_reason", "task_id", "passed", "partial", "f2p")
+    return Glance("The first rows that were read; counts are beside this.", _preview(_rows(table, columns)))
+
+
+def _ledger_summaries(table: pa.Table) -> Glance:
+    """Ledgers route by route; nothing is summed or averaged over them."""
+    unparsable = table.filter(pc.equal(table["position"], 1))["unparsable_lines"]
+    numbers = {
+        "ledgers": _distinct(table, "ledger"),
+        "unparsable_lines": int(pc.sum(unparsable).as_py() or 0),
+    }
+    text = f"{_plural(numbers['ledgers'], 'ledger')}; kinds of routes are never compared or added up"
+    if numbers["unparsable_lines"]:
+        text += f"; {_plural(numbers['unparsable_lines'], 'line')} could not be read"
+    columns = (
+        "ledger",
+        "kind",
+        "route",
+        "rows",
+        "valid",
+        "passes",
+        "avg_partial",
+        "partial_n",
+        "avg_f2p",
+        "f2p_n",
+    )
+    return Glance(text, _preview(_rows(table, columns)), numbers)
+
+
 _SCORED = ("score", "task_success", "code_quality", "efficiency", "reliability", "safety")
 _PLANNED = {"evaluations": "evaluation", "setups": "setup_digest", "tasks": "task_id"}
 _GLANCES: Mapping[str, Callable[[pa.Table], Glance]] = {
@@ -348,4 +378,6 @@ _GLANCES: Mapping[str, Callable[[pa.Table], Glance]] = {
     "policy_leaderboard": _leaderboard,
     "scenario_results": _scenario_results,
     "judge_reports": _judge_reports,
+    "ledger_rows": _ledger_rows,
+    "ledger_summaries": _ledger_summaries,
 }

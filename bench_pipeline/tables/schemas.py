@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from bench_pipeline.errors import NotFoundError
 from bench_pipeline.tables.golden import COMPOSITE_SCORES, TASK_RESULTS
+from bench_pipeline.tables.ledgers import LEDGER_ROWS, LEDGER_SUMMARIES
 from bench_pipeline.tables.policies import POLICY_CALLS, POLICY_LEADERBOARD, POLICY_RECEIPTS
 from bench_pipeline.tables.scenarios import JUDGE_PAIRS, JUDGE_REPORTS, SCENARIO_RESULTS
 from bench_pipeline.tables.table import (
@@ -191,6 +192,8 @@ TABLES: Mapping[str, TableSchema] = MappingProxyType(
             SCENARIO_RESULTS,
             JUDGE_REPORTS,
             JUDGE_PAIRS,
+            LEDGER_ROWS,
+            LEDGER_SUMMARIES,
         )
     }
 )

@@ -79,6 +79,9 @@ def test_the_graph_is_the_documented_one(bench: Bench) -> None:
             True,
         ),
         "judge_reports": (["scenario_results"], "scenarios", ["parquet", "python"], True),
+        "ledger_files": ([], "ledgers", ["json"], False),
+        "ledger_rows": (["ledger_files"], "ledgers", ["parquet", "python"], True),
+        "ledger_summaries": (["ledger_rows"], "ledgers", ["parquet", "python"], False),
     }
 
 
@@ -103,6 +106,7 @@ def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> 
         ("task_results", "telemetry"),
         ("policy_receipts", "comparisons"),
         ("scenario_results", "comparisons"),
+        ("ledger_rows", "read"),
     }
     assert {asset for asset, _ in blocking} == {
         "evaluation_cells",
@@ -115,6 +119,8 @@ def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> 
         "policy_leaderboard",
         "scenario_results",
         "judge_reports",
+        "ledger_rows",
+        "ledger_summaries",
     }
 
 

@@ -59,6 +59,18 @@ JOBS: dict[str, Any] = {
         ],
         "config": ["comparisons", "fresh"],
     },
+    "read_ledgers": {
+        "executor": "in_process",
+        "tags": {"dagster/max_retries": "0"},
+        "steps": [
+            "ledger_rows",
+            "ledger_rows_checks",
+            "ledger_rows_read",
+            "ledger_summaries",
+            "ledger_summaries_checks",
+        ],
+        "config": [],
+    },
 }  # fmt: skip
 SCHEDULES: dict[str, Any] = {}
 
