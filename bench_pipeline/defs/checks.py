@@ -31,8 +31,8 @@ def table_checks(table: str) -> dg.AssetChecksDefinition:
         context: dg.AssetCheckExecutionContext, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.AssetCheckResult]:
         keys = partition_keys(context)
-        of_ledgers = "ledger" in table_schema(table).partitions
-        partitions = [{"ledger": key} if of_ledgers else columns_of(key) for key in keys]
+        axes = table_schema(table).partitions
+        partitions = [{"ledger": key} if "ledger" in axes else columns_of(key) for key in keys if axes]
         for outcome in check_table(bench.store, table, partitions):
             yield dg.AssetCheckResult(
                 passed=outcome.passed,

@@ -78,9 +78,11 @@ def look(
         now: the time, in seconds since 1970.
         settle: wait for files that may still be growing; without, they are taken as they are.
     """
-    routes = routes_digest(project_routes(bench.project))
     folder = LedgerFolder(bench.project)
     files = folder.files()
+    if not files and not read_state(bench.store).ledgers:
+        return Found([], [])
+    routes = routes_digest(project_routes(bench.project))
     with bench.store.lock(LOCK):
         before, state = read_state(bench.store), read_state(bench.store)
         watch = _Watch(bench, folder, state, time.time() if now is None else now, settle=settle)
@@ -90,7 +92,8 @@ def look(
         watch.compare(files)
         for ledger in sorted(watch.changed):
             state.ledgers[ledger].change += 1
-        new_keys = [ledger for ledger in state.ledgers if ledger not in set(partitions)]
+        listed = set(partitions)
+        new_keys = [ledger for ledger in state.ledgers if ledger not in listed]
         order = [*partitions, *new_keys]
         requests = [*watch.ask_again(order, run_of), *watch.ask(order, [*watch.changed, *watch.new])]
         if state != before:

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance, DagsterRunStatus
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
 from bench_pipeline.cli.launching import dagster_home, instance_in, run_everything
 from bench_pipeline.errors import BenchError, RefusedError, StoreError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.selection import Partition, RunOptions
+from bench_pipeline_tests.ledgers.writing import line, write_ledger
 
 PART = (Partition("smoke", 1),)
 
@@ -113,3 +114,13 @@ def test_a_run_of_a_command_is_listed_under_its_job_and_never_retried(bench: Ben
         assert run.tags[".dagster/repository"] == "__repository__@bench_pipeline"
         assert run.tags["dagster/max_retries"] == "0"
         assert isinstance(instance, DagsterInstance)
+
+
+def test_a_run_of_everything_reads_ledgers_as_they_are_and_the_next_one_reads_nothing(bench: Bench) -> None:
+    write_ledger(bench.project.root / "ledgers" / "north.jsonl", line(), line(route="baseline"))
+    for _ in range(2):
+        run_everything(bench, PART, RunOptions())
+        assert bench.store.tables.read("ledger_summaries")["rows"].to_pylist() == [1, 1]
+        with instance_in(dagster_home(bench)) as instance:
+            runs = instance.get_runs(RunsFilter(job_name="read_ledgers"))
+            assert [run.status for run in runs] == [DagsterRunStatus.SUCCESS]

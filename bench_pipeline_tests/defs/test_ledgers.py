@@ -31,6 +31,7 @@ class Night:
         self.folder = root / "ledgers"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.configure("")
+        self.may_fail = False
 
     def configure(self, more: str) -> None:
         """Write the config; the code location is loaded anew."""
@@ -64,12 +65,15 @@ class Night:
             if self.instance.get_runs(dg.RunsFilter(tags={RUN_KEY: request.run_key})):
                 continue
             count += 1
-            self._job.execute_in_process(
+            result = self._job.execute_in_process(
                 instance=self.instance,
                 tags={**request.tags, RUN_KEY: request.run_key},
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                 raise_on_error=False,
             )
+            assert result.success or self.may_fail
+            failed = [check.check_name for check in result.get_asset_check_evaluations() if not check.passed]
+            assert failed in ([], ["read"] if self.may_fail else [])
         return count
 
     def tick(self) -> int:
@@ -271,6 +275,7 @@ def test_a_lost_state_is_made_anew_from_what_was_read(night: Night, damage: str)
 def test_a_run_that_fails_is_asked_for_again_a_few_times_and_the_other_ledgers_are_summed_up(
     night: Night,
 ) -> None:
+    night.may_fail = True
     night.write("good.jsonl", line())
     (night.folder / "bad.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00" + bytes(60))
     assert night.tick() == 0
