@@ -132,9 +132,9 @@ def run(
     if as_json:
         emit_json({"runs": [_score_document(item, saved=not no_save) for item in made.scores]})
     elif wants_plain(plain):
-        _show_plain(made.scores)
+        _show_plain(made.scores, saved=not no_save)
     else:
-        _show_scores(made.scores)
+        _show_scores(made.scores, saved=not no_save)
     enforce([item.row for item in made.scores], terms, made.worse)
 
 
@@ -151,9 +151,13 @@ def _warn_skipped(skipped: "list[Skipped]") -> None:
         click.echo(f"bench: the run file {item.name} is skipped: {plain_text(item.why)}", err=True)
 
 
+def _with_run(item: "Scored", *, saved: bool) -> dict[str, Any]:
+    """A score's row, with the name that its run file goes by where it has one."""
+    return {**item.row, "run": item.run.run if saved and item.row["tasks"] else None}
+
+
 def _score_document(item: "Scored", *, saved: bool) -> dict[str, Any]:
-    document = dict(item.row)
-    document["run"] = item.run.run if saved and item.row["tasks"] else None
+    document = _with_run(item, saved=saved)
     document["failures"] = [failure.model_dump() for failure in item.run.failures]
     document["warnings"] = [
         {"task": result.task, "warning": text} for result in item.run.results for text in result.warnings
@@ -163,18 +167,19 @@ def _score_document(item: "Scored", *, saved: bool) -> dict[str, Any]:
     return document
 
 
-def _show_plain(scores: "list[Scored]") -> None:
+def _show_plain(scores: "list[Scored]", *, saved: bool) -> None:
     from bench_pipeline.tables import table_schema
 
-    emit_rows([item.row for item in scores], table_schema("composite_scores").schema.names, plain=True)
+    columns = [*table_schema("composite_scores").schema.names, "run"]
+    emit_rows([_with_run(item, saved=saved) for item in scores], columns, plain=True)
     for item in scores:
         if item.comparison is not None:
             document = item.comparison.document
-            columns = ("run", "against", "comparable", "reason", "delta", "shared_tasks", "flips", "drift")
-            emit_rows([document], columns, plain=True)
+            of_comparison = ("run", "against", "comparable", "reason", "delta", "shared_tasks", "flips", "drift")
+            emit_rows([document], of_comparison, plain=True)
 
 
-def _show_scores(scores: "list[Scored]") -> None:
+def _show_scores(scores: "list[Scored]", *, saved: bool) -> None:
     from bench_pipeline.golden.gating import title
     from bench_pipeline.reports.golden import (
         LEGEND,
@@ -193,6 +198,9 @@ def _show_scores(scores: "list[Scored]") -> None:
     for item in scores:
         for note in comparison_notes(item.comparison.document) if item.comparison else ():
             _say(f"{title(item.row)}: {note}")
+    for item in scores:
+        if name := _with_run(item, saved=saved)["run"]:
+            _say(f"{title(item.row)}: kept as {name}")
 
 
 def _say(text: str) -> None:

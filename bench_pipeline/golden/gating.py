@@ -70,9 +70,10 @@ def enforce(
         raise IncompleteError("checking scores", f"incomplete: {'; '.join(unfinished)}", remedy)
     if below:
         scores = "; ".join(f"{title(row)} has {row['score']:.4f}" for row in below)
-        raise GateFailedError(
-            "checking scores", f"below {terms.fail_under:g}: {scores}", "see the reasons above"
-        )
+        remedy = "see the parts and reasons above"
+        if not all(row["judged"] for row in below):
+            remedy += "; a score without judgements has a code_quality of 0"
+        raise GateFailedError("checking scores", f"below {terms.fail_under:g}: {scores}", remedy)
 
 
 def title(row: Mapping[str, Any]) -> str:

@@ -24,6 +24,8 @@ from bench_pipeline.tasks import TIERS
 
 FOLDER = "runs"
 PARTS = ("task_success", "code_quality", "efficiency", "reliability", "safety")
+# So many names stand in an error about a name that is none.
+_TOLD = 5
 _NAME = re.compile(r"eval_run_(\d{8}T\d{6}\.\d{6}Z)(?:-(\d{1,6}))?")
 
 
@@ -198,8 +200,9 @@ def read_run(store: Store, name: str) -> Run:
     wanted = name.removesuffix(".json")
     names = _names(store)
     if wanted not in names:
-        newest = f"the newest is {names[0]}" if names else "there is none yet; bench golden run makes one"
-        raise NotFoundError(f"opening the run {name}", "there is no run of that name", newest)
+        newest = ", ".join(names[:_TOLD])
+        remedy = f"the newest first: {newest}" if names else "there is none yet; bench golden run makes one"
+        raise NotFoundError(f"opening the run {name}", "there is no run of that name", remedy)
     read = _read(store, wanted)
     if isinstance(read, Skipped):
         raise BenchError(

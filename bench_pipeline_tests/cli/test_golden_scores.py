@@ -13,6 +13,7 @@ from bench_pipeline.project import find_project
 from bench_pipeline.store import Store
 from bench_pipeline.tables import table_schema
 from bench_pipeline_tests.cli.calling import HEAD, call
+from bench_pipeline_tests.golden.test_judgements import VERDICT
 from bench_pipeline_tests.golden.test_telemetry import RECORD
 
 Record = dict[str, Any]
@@ -229,6 +230,20 @@ def test_exit_statuses(
     assert ("bench: " in capsys.readouterr().err) is (status != 0)
 
 
+@pytest.mark.parametrize(("judged", "told"), [(False, True), (True, False)])
+def test_a_score_below_the_threshold_is_told_that_nobody_judged_where_nobody_did(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], judged: bool, told: bool
+) -> None:
+    folder = project(tmp_path)
+    telemetry(folder, *whole())
+    if judged:
+        path = tmp_path / "judgements" / "careful" / "1.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(VERDICT | {"task_id": "a"}) + "\n")
+    assert call("--project", folder, "golden", "run", "--fail-under", "1") == 4
+    assert ("a score without judgements" in capsys.readouterr().err) is told
+
+
 @pytest.mark.parametrize("options", [[], ["--fail-under", "0"], ["--fail-on-regression"], ["--json"]])
 def test_nothing_to_score_is_never_a_pass(
     tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
@@ -358,12 +373,12 @@ def test_a_run_can_be_named_and_an_unknown_one_is_an_error(
     telemetry(folder, *whole(b=FAILED))
     (first,) = run_json(folder, capsys)
     telemetry(folder, *whole())
-    run_json(folder, capsys)
+    (second,) = run_json(folder, capsys)
     assert call("--project", folder, "golden", "report", f"{first['run']}.json", "--json") == 0
     assert json.loads(capsys.readouterr().out)["passed"] == 2
     for name in ("eval_run_20000101T000000.000000Z", "../config", "/etc/passwd"):
         assert call("--project", folder, "golden", "report", name) == 1
-        assert "the newest is" in capsys.readouterr().err
+        assert f"the newest first: {second['run']}, {first['run']}" in capsys.readouterr().err
 
 
 def test_failures_are_listed_counted_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -413,6 +428,30 @@ def test_for_people_a_closed_gate_stands_below_the_table(
     telemetry(folder, *whole(c=REGRESSED))
     assert call("--project", folder, "golden", "run") == 0
     assert "careful, attempt 1: safety 0: tests that passed fail after it: c" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("options", "kept"), [((), True), (("--no-save",), False)])
+def test_the_name_under_which_a_score_is_kept_is_printed_where_it_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], kept: bool
+) -> None:
+    folder = project(tmp_path)
+    telemetry(folder, *whole())
+    assert call("--project", folder, "golden", "run", "--plain", *options) == 0
+    names = [path.stem for path in run_files(folder)]
+    assert len(names) == kept
+    assert capsys.readouterr().out.endswith(f" run={names[0] if kept else '-'}\n")
+
+
+def test_for_people_each_score_says_under_which_name_it_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], terminal: None
+) -> None:
+    folder = project(tmp_path)
+    telemetry(folder, *whole())
+    assert call("--project", folder, "golden", "run") == 0
+    (path,) = run_files(folder)
+    assert f"careful, attempt 1: kept as {path.stem}\n" in capsys.readouterr().out
+    assert call("--project", folder, "golden", "run", "--no-save") == 0
+    assert "kept as" not in capsys.readouterr().out
 
 
 def test_an_unwritable_store_is_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
