@@ -109,8 +109,8 @@ def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOp
             (key_of(partitions[0]), key_of(partitions[-1])),
             ops={"verdicts": {"config": _config(options)}},
         )
-        for job in _scoring(definitions, options):
-            _run(job, instance, home, (str(partitions[0].attempt), str(partitions[-1].attempt)))
+        attempts = (str(partitions[0].attempt), str(partitions[-1].attempt))
+        _run(_scoring(definitions, options), instance, home, attempts)
         if not options.selection.evaluations:
             _read_ledgers(bench, definitions.resolve_job_def(LEDGERS), instance, home)
     return measured
@@ -124,16 +124,14 @@ def _read_ledgers(bench: Bench, job: JobDefinition, instance: DagsterInstance, h
         _run(job, instance, home, (request.first, request.last), tags={RUN_KEY: request.key})
 
 
-def _scoring(definitions: Definitions, options: RunOptions) -> Iterator[JobDefinition]:
+def _scoring(definitions: Definitions, options: RunOptions) -> JobDefinition:
     """The second job, or the part of it that depends on verdicts."""
     job = definitions.resolve_job_def(SCORE)
     if not options.selection.evaluations:
-        yield job
-        return
+        return job
     below = AssetSelection.assets("verdicts").downstream(include_self=False)
     wanted = below.resolve(definitions.resolve_asset_graph()) & set(job.asset_layer.executable_asset_keys)
-    if wanted:
-        yield job.get_subset(asset_selection=wanted)
+    return job.get_subset(asset_selection=wanted)
 
 
 def _run(

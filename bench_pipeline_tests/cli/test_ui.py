@@ -145,9 +145,9 @@ def test_the_ui_shows_the_graph_runs_a_partition_and_leaves_nothing_behind(serve
         "RepositoryLocation",
     )
     (repository,) = entry["locationOrLoadError"]["repositories"]
-    assert "evaluate" in {job["name"] for job in repository["jobs"]}
+    assert {"evaluate", "score"} <= {job["name"] for job in repository["jobs"]}
     partitioned = {node["assetKey"]["path"][0] for node in repository["assetNodes"] if node["isPartitioned"]}
-    assert partitioned == {"evaluation_cells", "verdicts"}
+    assert {"evaluation_cells", "verdicts", "task_results", "composite_scores"} <= partitioned
 
     second = bench(server.root, "ui", "--port", str(free_port()))
     assert second.returncode == 1

@@ -103,4 +103,5 @@ def test_dagster_knows_the_killed_runs_as_failed(killed: tuple[Project, Ended]) 
 
     with DagsterInstance.from_config(str(Bench(killed[0].root).project.local_dir / "dagster")) as instance:
         statuses = [run.status for run in instance.get_runs()]
-    assert statuses == [DagsterRunStatus.SUCCESS, *[DagsterRunStatus.FAILURE] * KILLS]
+    # The last command had two runs, one for each partition shape; those killed never came to their second.
+    assert statuses == [*[DagsterRunStatus.SUCCESS] * 2, *[DagsterRunStatus.FAILURE] * KILLS]
