@@ -175,8 +175,8 @@ def _show_plain(scores: "list[Scored]", *, saved: bool) -> None:
     for item in scores:
         if item.comparison is not None:
             document = item.comparison.document
-            of_comparison = ("run", "against", "comparable", "reason", "delta", "shared_tasks", "flips", "drift")
-            emit_rows([document], of_comparison, plain=True)
+            compared = ("run", "against", "comparable", "reason", "delta", "shared_tasks", "flips", "drift")
+            emit_rows([document], compared, plain=True)
 
 
 def _show_scores(scores: "list[Scored]", *, saved: bool) -> None:
