@@ -17,7 +17,7 @@ from bench_pipeline.documents.jsonl import MAX_LINE_BYTES
 from bench_pipeline.errors import BenchError
 
 # Decoded rows take several times the memory of their bytes.
-BLOCK_BYTES = 2 << 20
+BLOCK_BYTES = 1 << 20
 # What is lost at most of a compressed ledger that is cut off.
 _PIECE_BYTES = 1 << 14
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}

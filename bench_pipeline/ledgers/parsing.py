@@ -242,9 +242,9 @@ def _columns(shape: _Shape, values: "_Values", lines: Any) -> pa.Table:
             faults = _blame(faults or [None] * count, differ, conflict(name))
         else:
             columns[name] = pa.nulls(count, kind)
-    columns["fault"] = pa.array(faults or [None] * count, pa.string())
+    columns["fault"] = pa.array(faults, pa.string()) if faults else pa.nulls(count, pa.string())
     extra = {name: column for name, column in values.items() if name not in FIELD_OF}
-    columns["extra"] = pa.array(_extra_texts(extra) if extra else [None] * count, pa.string())
+    columns["extra"] = pa.array(_extra_texts(extra), pa.string()) if extra else pa.nulls(count, pa.string())
     return pa.table(columns, schema=READ)
 
 

@@ -162,12 +162,10 @@ def _by_route(rows: pa.Table) -> dict[str | None, RouteSums]:
     encoded = rows["route"].combine_chunks().dictionary_encode(null_encoding="encode")
     codes = encoded.indices.to_numpy()
     names = encoded.dictionary.to_pylist()
-    kinds = rows["kind"].to_numpy()
-    found = [RouteSums("") for _ in names]
+    _, firsts = np.unique(codes, return_index=True)
+    found = [RouteSums(kind) for kind in rows["kind"].take(pa.array(firsts)).to_pylist()]
     valid = rows["valid"].to_numpy()
     passed = rows["passed"].fill_null(False).to_numpy() & valid
-    for code, kind in zip(codes, kinds, strict=True):
-        found[code].kind = kind
     for mask, name in ((np.ones_like(valid), "rows"), (valid, "valid"), (passed, "passes")):
         for sums, count in zip(found, np.bincount(codes[mask], minlength=len(names)), strict=True):
             setattr(sums, name, int(count))
