@@ -10,7 +10,7 @@ with. So a tick that is cut off, a restart, and a deleted Dagster database lose 
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -114,6 +114,8 @@ class _Watch:
         self._settle = settle
         self._deadline = time.monotonic() + _HASHING_S
         self._seen = state.seen
+        # Partition keys become folder names, which some systems compare without letter case.
+        self._taken = {key.lower() for key in state.ledgers}
         self.changed: set[str] = set()
         self.new: list[str] = []
 
@@ -154,7 +156,8 @@ class _Watch:
             known = gone.pop(moved)
             known.name, known.stamp = file.name, file.stamp
             return
-        key = _free_key(file.name, self._state.ledgers)
+        key = _free_key(file.name, self._taken)
+        self._taken.add(key.lower())
         self._state.ledgers[key] = Known(file.name, file.stamp)
         self.new.append(key)
 
@@ -234,12 +237,11 @@ def _stretches(order: Sequence[str], wanted: set[str]) -> Iterator[list[str]]:
         yield stretch
 
 
-def _free_key(name: str, taken: Mapping[str, object]) -> str:
+def _free_key(name: str, taken: set[str]) -> str:
     """A partition key for a file: its name without the ending, made of letters, digits, hyphen and underscore."""
     stem = re.sub(r"[^A-Za-z0-9_]+", "-", name.partition(".jsonl")[0]).strip("-")[:_LONGEST_KEY] or "ledger"
-    lowered = {key.lower() for key in taken}
     number, key = 1, stem
-    while key.lower() in lowered:
+    while key.lower() in taken:
         number += 1
         key = f"{stem}-{number}"
     return key
