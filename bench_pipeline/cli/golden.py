@@ -68,7 +68,11 @@ def validate(
     if as_json:
         emit_json(rows)
     elif wants_plain(plain):
-        emit_rows(rows, ["task_id", "tier", "source", "runs", "signals", "valid", "problems"], plain=True)
+        emit_rows(
+            rows,
+            ["task_id", "tier", "source", "runs", "signals", "for_a_judge", "valid", "problems"],
+            plain=True,
+        )
     else:
         _show(rows)
     return 1 if problems or not all(row["valid"] for row in rows) else 0
@@ -113,7 +117,7 @@ def run(
     \b
     bench golden run                                  all tiers but adversarial
     bench golden run --tier smoke --setup careful
-    bench golden run --fail-under 0.8 --fail-on-regression   a gate for CI
+    bench golden run --fail-under 0.6 --fail-on-regression   a gate for CI
     bench golden run --compare --json
 
     Each score is kept as a row of composite_scores and as a run file. With --compare, a task that passed before and

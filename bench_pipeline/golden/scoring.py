@@ -397,10 +397,15 @@ def _reasons(
     for place, names in _absent(results, rows, groups, suite).items():
         for what in (_NO_RECORD, _NOT_ATTEMPTED):
             found[place][what] = sorted({*found[place].get(what, []), *names})
-    return [[f"{what}: {_some(names)}" for what, names in own.items()] for own in found]
+    unjudged = (groups.count(rows.judged) == 0) & bool(suite.tasks)
+    return [
+        [*(f"{what}: {_some(names)}" for what, names in own.items()), *([_NOT_JUDGED] if alone else [])]
+        for own, alone in zip(found, unjudged.tolist(), strict=True)
+    ]
 
 
 _NO_RECORD = "reliability halved: no valid telemetry"
+_NOT_JUDGED = "code_quality 0: no task is judged, so the score is at most 0.7"
 _NOT_ATTEMPTED = "incomplete: not attempted, or nothing was measured"
 
 
