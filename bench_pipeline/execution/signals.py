@@ -37,12 +37,13 @@ class Looked:
     """What was found of one tree.
 
     ``held`` has one entry per signal, in order: whether it holds, None where only a judge can say; ``passed`` maps
-    each test command to whether it ended with 0; ``why`` says of those that did not, how they ended. ``missing``
+    each test command to whether it ended with 0, None when it was stopped before it could tell; ``why`` says of those
+    that did not end with 0, how they ended. ``missing``
     are modules and names that commands asked for in vain; ``outputs`` what each printed, by the command's number.
     """
 
     held: tuple[bool | None, ...]
-    passed: Mapping[str, bool]
+    passed: Mapping[str, bool | None]
     why: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     outputs: Mapping[int, bytes] = field(default_factory=dict, repr=False)
@@ -78,7 +79,7 @@ def look(check: SignalCheck, base_tree: Path, overlay: Overlay | None, *, kit: K
     with kit.workspaces.open(base_tree) as workspace:
         change.apply(workspace.place.tree)
         files = {signal.text: _file_signal(signal, workspace.place.tree, change) for signal in check.signals}
-    passed: dict[str, bool] = {}
+    passed: dict[str, bool | None] = {}
     why: dict[str, str] = {}
     outputs: dict[int, bytes] = {}
     for number, command in enumerate(check.tests, start=1):
@@ -96,13 +97,14 @@ def look(check: SignalCheck, base_tree: Path, overlay: Overlay | None, *, kit: K
             if end.cancelled:
                 return Looked((), {}, cancelled=True)
             outputs[number] = _tail(end.stdout) + _tail(end.stderr)
-        passed[command] = end.exit_code == 0 and not end.timed_out
+        # A hang or a kill for memory is no failure that a task could expect.
+        passed[command] = None if end.timed_out or end.memory_killed else end.exit_code == 0
         if not passed[command]:
             why[command] = "it ran out of time" if end.timed_out else f"it ended with {describe_end(end)}"
     failed = [outputs[number] for number, command in enumerate(check.tests, start=1) if not passed[command]]
     return Looked(
         held=tuple(
-            passed[signal.argument] if signal.kind == "test_passes" else files[signal.text]
+            passed[signal.argument] is True if signal.kind == "test_passes" else files[signal.text]
             for signal in check.signals
         ),
         passed=passed,

@@ -49,7 +49,7 @@ class _TestFound(_Evidence):
 
     @property
     def regressed(self) -> bool:
-        return self.failed and self.before is True and self.after is False
+        return self.failed and self.before is True and self.after is not True
 
 
 class SignalsFound(_Evidence):

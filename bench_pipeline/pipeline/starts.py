@@ -68,7 +68,7 @@ def _kept(path: Path, signals: int, commands: list[str]) -> "Looked | None":
             len(held) == signals
             and all(item is None or isinstance(item, bool) for item in held)
             and sorted(passed) == sorted(commands)
-            and all(isinstance(item, bool) for item in passed.values())
+            and all(item is None or isinstance(item, bool) for item in passed.values())
             and all(isinstance(item, str) for item in missing)
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):

@@ -8,7 +8,7 @@ import pytest
 
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.tasks import load_golden
-from bench_pipeline_tests.e2e.projects import Project
+from bench_pipeline_tests.e2e.projects import CONFIG, Project
 
 GOLDEN = """---
 completion_signals:
@@ -97,6 +97,22 @@ def test_a_test_that_passed_at_the_start_and_fails_after_is_seen_as_such(project
     assert row["reason"] == "does not hold: sh old.sh was to pass"
     tests = {test["command"]: test for test in signals(project, row)["tests"]}
     assert (tests["sh old.sh"]["before"], tests["sh old.sh"]["after"]) == (True, False)
+
+
+def test_a_test_that_hangs_has_not_failed_as_expected(project: Project) -> None:
+    """Else a candidate that hangs would be what a task asks for that expects a failure."""
+    text = GOLDEN.replace('  "sh old.sh": true\n', "").replace(
+        '"test -e absent": false', '"sh old.sh": false'
+    )
+    project.write("golden/standard/question.md", text)
+    project.configure(defaults={**CONFIG["defaults"], "cell_timeout": "3s"})
+    project.write("golden/standard/question/old.sh", "exit 1\n")
+    fails, hangs = measured(
+        project, "printf forty-two > answer.txt", "printf forty-two > answer.txt; echo sleep 60 > old.sh"
+    )
+    assert (fails["outcome"], hangs["outcome"]) == ("passed", "failed")
+    tests = {test["command"]: test["after"] for test in signals(project, hangs)["tests"]}
+    assert tests["sh old.sh"] is None
 
 
 def test_an_empty_change_is_judged_by_the_signals(project: Project) -> None:
