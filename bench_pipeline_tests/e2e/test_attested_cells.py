@@ -78,8 +78,14 @@ def run(project: Project, *acts: str, **options: Any) -> list[dict[str, Any]]:
     return [by_act[act] for act in acts]
 
 
+def evidence(project: Project, row: dict[str, Any]) -> dict[str, str]:
+    """What the store keeps of a cell's last try, by name; the table leaves out what has times in it."""
+    (*_, last) = Bench(project.root).store.verdicts.history(row["identity"]).to_pylist()
+    return dict(last["artifacts"])
+
+
 def artifact(project: Project, row: dict[str, Any], name: str) -> bytes:
-    return Bench(project.root).store.artifacts.get(dict(row["artifacts"])[name])
+    return Bench(project.root).store.artifacts.get(evidence(project, row)[name])
 
 
 def says(project: Project, *rows: dict[str, Any]) -> list[tuple[str | None, str | None]]:
@@ -174,7 +180,7 @@ def test_a_check_against_other_signals_seals_again_from_the_stored_journal(proje
     )
     (after,) = run(project, "honest")
     assert after["identity"] != before["identity"]
-    assert dict(after["artifacts"])["journal"] == dict(before["artifacts"])["journal"]
+    assert evidence(project, after)["journal"] == evidence(project, before)["journal"]
     assert len(list((project.root / ".bench/attestations").iterdir())) == 2
     assert says(project, after) == [("CLEAN", None)]
 
