@@ -6,11 +6,13 @@ import click
 
 from bench_pipeline.cli.output import (
     LARGEST,
+    TIERS,
     emit_json,
     emit_rows,
     format_options,
     project_option,
     project_root,
+    sandbox_option,
     wants_plain,
 )
 from bench_pipeline.reports.escaping import plain_text
@@ -18,8 +20,6 @@ from bench_pipeline.reports.escaping import plain_text
 if TYPE_CHECKING:
     from bench_pipeline.golden.runs import Skipped
     from bench_pipeline.pipeline.golden_scores import Scored, Scores
-
-TIERS = click.Choice(["smoke", "standard", "stretch", "adversarial"])
 
 
 @click.group()
@@ -30,9 +30,7 @@ def golden() -> None:
 @golden.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--tier", "tiers", multiple=True, type=TIERS, help="Only this tier (repeatable).")
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."
-)
+@sandbox_option
 @project_option
 @format_options
 def validate(

@@ -21,6 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # More than any count that is meant; what is larger does not fit the columns that it is compared with.
 LARGEST = 2**31 - 1
+TIERS = click.Choice(["smoke", "standard", "stretch", "adversarial"])
 
 
 class Amount(click.FloatRange):
@@ -52,6 +53,13 @@ def project_option(command: F) -> F:
         "project_dir",
         metavar="DIR",
         help="The project's folder (default: the nearest one above).",
+    )(command)
+
+
+def sandbox_option(command: F) -> F:
+    """Add --sandbox to a command; it receives ``sandbox``, None for the project's own choice."""
+    return click.option(
+        "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."
     )(command)
 
 

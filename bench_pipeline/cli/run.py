@@ -16,6 +16,7 @@ from bench_pipeline.cli.output import (
     notice,
     project_option,
     project_root,
+    sandbox_option,
     show,
     wants_plain,
 )
@@ -55,9 +56,7 @@ _BESIDE = {"failures", "unknown_costs"}
     help="Refuse to run another plan than this one of a dry run (8 digits suffice).",
 )
 @click.option("--concurrency", type=click.IntRange(1, LARGEST), metavar="N", help="Cells side by side.")
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."
-)
+@sandbox_option
 @click.option("--yes", is_flag=True, help="Do not ask before running tools that use credentials.")
 @project_option
 @format_options

@@ -13,6 +13,7 @@ from bench_pipeline.cli.output import (
     notice,
     project_option,
     project_root,
+    sandbox_option,
     wants_plain,
 )
 from bench_pipeline.reports.escaping import one_line
@@ -55,9 +56,7 @@ def scenario() -> None:
 @click.option("--out", type=FILE, metavar="DIR", help="Write the cell result into this folder.")
 @click.option("--force", is_flag=True, help="Replace an earlier result of the same cell.")
 @click.option("--fail", "must_pass", is_flag=True, help="Exit with status 4 when the scenario did not pass.")
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."
-)
+@sandbox_option
 @project_option
 @format_options
 def run(

@@ -7,16 +7,16 @@ import click
 
 from bench_pipeline.cli.output import (
     LARGEST,
+    TIERS,
     emit_json,
     emit_rows,
     format_options,
     project_option,
     project_root,
+    sandbox_option,
     wants_plain,
 )
 from bench_pipeline.reports.escaping import plain_text
-
-_TIERS = click.Choice(["smoke", "standard", "stretch", "adversarial"])
 
 
 @click.group()
@@ -28,7 +28,7 @@ def task() -> None:
 @click.argument("commit")
 @click.option("--repo", metavar="PATH_OR_URL", help="The repository (default: the project's source.remote).")
 @click.option("--id", "task_id", metavar="ID", help="The task's id (default: repository and commit).")
-@click.option("--tier", type=_TIERS, default="standard", show_default=True, help="The task's tier.")
+@click.option("--tier", type=TIERS, default="standard", show_default=True, help="The task's tier.")
 @click.option("--verify-command", metavar="CMD", help="What runs the tests (default: guessed from them).")
 @click.option("--junit", metavar="PATH", help="The JUnit report that --verify-command leaves in the tree.")
 @click.option("--image", metavar="IMAGE", help="The container image, for the docker sandbox.")
@@ -138,15 +138,13 @@ def scan(
 
 @task.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--tier", "tiers", multiple=True, type=_TIERS, help="Only this tier (repeatable).")
+@click.option("--tier", "tiers", multiple=True, type=TIERS, help="Only this tier (repeatable).")
 @click.option("--all", "every", is_flag=True, help="Validate again what is validated already.")
 @click.option(
     "--repeat", type=click.IntRange(1, LARGEST), default=1, show_default=True, help="Run each check N times."
 )
 @click.option("--allow-leaks", is_flag=True, help="Validate although the prompt gives the fix away.")
-@click.option(
-    "--sandbox", type=click.Choice(["auto", "bubblewrap", "docker", "process"]), help="Use this sandbox."
-)
+@sandbox_option
 @project_option
 @format_options
 def validate(
@@ -224,7 +222,7 @@ def _show_validated(row: Mapping[str, Any], *, plain: bool) -> None:
 
 
 @task.command(name="list")
-@click.option("--tier", "tiers", multiple=True, type=_TIERS, help="Only this tier (repeatable).")
+@click.option("--tier", "tiers", multiple=True, type=TIERS, help="Only this tier (repeatable).")
 @project_option
 @format_options
 def list_(*, tiers: tuple[str, ...], project_dir: str | None, as_json: bool, plain: bool) -> int:

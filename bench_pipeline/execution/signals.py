@@ -17,7 +17,13 @@ from bench_pipeline.execution.job import Kit
 from bench_pipeline.execution.overlay import Overlay
 from bench_pipeline.execution.results import TestResults
 from bench_pipeline.execution.sandbox import Command, Limits
-from bench_pipeline.execution.verification import Verification, describe_end, plain_parents, read_inside
+from bench_pipeline.execution.verification import (
+    Verification,
+    describe_end,
+    end_of,
+    plain_parents,
+    read_inside,
+)
 from bench_pipeline.identity import canonical_json
 from bench_pipeline.tasks import Signal, SignalCheck
 from bench_pipeline.tasks.trees import walk_tree
@@ -96,7 +102,7 @@ def look(check: SignalCheck, base_tree: Path, overlay: Overlay | None, *, kit: K
             )
             if end.cancelled:
                 return Looked((), {}, cancelled=True)
-            outputs[number] = _tail(end.stdout) + _tail(end.stderr)
+            outputs[number] = end_of(end.stdout, _MAX_OUTPUT_BYTES) + end_of(end.stderr, _MAX_OUTPUT_BYTES)
         # A hang or a kill for memory is no failure that a task could expect.
         passed[command] = None if end.timed_out or end.memory_killed else end.exit_code == 0
         if not passed[command]:
@@ -215,13 +221,6 @@ def _file_signal(signal: Signal, tree: Path, change: Overlay) -> bool | None:
             return change.empty
         case _:
             return None
-
-
-def _tail(path: Path) -> bytes:
-    """The end of what was printed: how a command ended stands there."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _MAX_OUTPUT_BYTES))
-        return file.read()
 
 
 def _missing_names(outputs: Iterable[bytes]) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ from bench_pipeline.tasks import PatchError, Task
 
 # A test report is text that people read; more is a fault or an attack.
 MAX_RESULTS_BYTES = 64 * 1024 * 1024
+# Of what a failed setup command said last, as much as a reason can hold.
+_SHOWN_BYTES = 300
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,15 @@ def describe_end(end: ProcessEnd) -> str:
     return f"signal {end.signal}" if end.signal is not None else f"exit status {end.exit_code}"
 
 
-def _last_words(stderr: Path, limit: int = 300) -> str:
-    with stderr.open("rb") as file:
-        file.seek(max(0, stderr.stat().st_size - limit))
-        return file.read().decode("utf-8", "replace").strip() or "no message"
+def _last_words(stderr: Path) -> str:
+    return end_of(stderr, _SHOWN_BYTES).decode("utf-8", "replace").strip() or "no message"
+
+
+def end_of(path: Path, limit: int) -> bytes:
+    """The last ``limit`` bytes of what was printed: how a command ended stands there."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - limit))
+        return file.read()
 
 
 def _clear_report(task: Task, place: Place) -> str | None:
