@@ -13,8 +13,8 @@ from bench_pipeline.defs.assets.policies import policy_lane
 from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.jobs import jobs_of
+from bench_pipeline.defs.schedules import nightly_schedule, nightly_scores
 from bench_pipeline.defs.sensors import ledger_sensor
-from bench_pipeline.errors import BenchError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
 
@@ -47,21 +47,16 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         ],
         asset_checks=[check for lane in lanes for check in (*map(table_checks, lane.tables), *lane.checks)],
         jobs=jobs_of(lanes),
-        sensors=[ledger_sensor],
+        schedules=[nightly_schedule(bench)],
+        sensors=[ledger_sensor, nightly_scores(bench)],
         resources=chosen,
         executor=_executor(bench),
     )
 
 
 def _executor(bench: Bench) -> dg.ExecutorDefinition:
-    """What runs that the UI and the daemon start are executed by; `bench run` always works in its own process.
-
-    A config that cannot be read is reported by a check; it must not take the code location down.
-    """
-    try:
-        several = bench.project.config.dagster.executor == "multiprocess"
-    except BenchError:
-        several = False
+    """What runs that the UI and the daemon start are executed by; `bench run` always works in its own process."""
+    several = bench.config_or_default().dagster.executor == "multiprocess"
     return dg.multiprocess_executor if several else dg.in_process_executor
 
 

@@ -27,7 +27,8 @@ from bench_pipeline.cli.sweeping import alive, sweep
 from bench_pipeline.definitions import LOCATION, build_defs
 from bench_pipeline.defs.jobs import EVALUATE, LEDGERS, SCORE
 from bench_pipeline.defs.partitions import LEDGER_AXIS, key_of, range_tags
-from bench_pipeline.defs.sensors import RUN_KEY, known_ledgers, run_of
+from bench_pipeline.defs.runs import RUN_KEY, run_of
+from bench_pipeline.defs.sensors import known_ledgers
 from bench_pipeline.errors import BenchError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.initialising import write_instance_config

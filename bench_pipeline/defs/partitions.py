@@ -43,6 +43,16 @@ def range_tags(first: str, last: str) -> dict[str, str]:
     return {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
 
 
+def whole_rectangle(max_attempts: int) -> tuple[str, str]:
+    """The first and the last key of tiers x attempts: a range over both is everything."""
+    return key_of(Partition(TIERS[0], 1)), key_of(Partition(TIERS[-1], max_attempts))
+
+
+def whole_axis(max_attempts: int) -> tuple[str, str]:
+    """The first and the last key of attempts."""
+    return "1", str(max_attempts)
+
+
 def one_run() -> dg.BackfillPolicy:
     """One run for a range that is backfilled from the UI: what its partitions share is done once."""
     return dg.BackfillPolicy.single_run()

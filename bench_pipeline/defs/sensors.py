@@ -4,16 +4,15 @@ What belongs here: turning what a use case asks for into run requests. What does
 """
 
 import dagster as dg
-from dagster import DagsterRunStatus
 
 from bench_pipeline.defs.jobs import LEDGERS
 from bench_pipeline.defs.partitions import LEDGER_AXIS, range_tags
+from bench_pipeline.defs.runs import run_of
 from bench_pipeline.pipeline.bench import Bench
-from bench_pipeline.pipeline.ledger_watch import Request, Run, look
+from bench_pipeline.pipeline.ledger_watch import Request, look
 
 # Two looks that agree make a ledger whole, so it waits for less than half a minute.
 _SECONDS = 10
-RUN_KEY = "dagster/run_key"
 
 
 @dg.sensor(
@@ -47,17 +46,6 @@ def ledger_sensor(
 def known_ledgers(instance: dg.DagsterInstance) -> list[str]:
     """The keys of the ledger axis in Dagster's order."""
     return list(instance.get_dynamic_partitions(LEDGER_AXIS))
-
-
-def run_of(instance: dg.DagsterInstance, run_key: str) -> Run:
-    """What became of the newest run that was asked for with a key."""
-    runs = instance.get_runs(dg.RunsFilter(tags={RUN_KEY: run_key}), limit=1)
-    if not runs:
-        return "absent"
-    status = runs[0].status
-    if status in {DagsterRunStatus.CANCELED, DagsterRunStatus.CANCELING}:
-        return "cancelled"
-    return "failed" if runs[0].is_finished else "going"
 
 
 def _run_request(request: Request) -> dg.RunRequest:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench_pipeline.execution.workspace import Workspaces
     from bench_pipeline.pipeline.environment import Environment
     from bench_pipeline.pipeline.planning import Plan
-    from bench_pipeline.project import Project
+    from bench_pipeline.project import Project, ProjectConfig
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
     from bench_pipeline.tasks import Bases, GoldenSet, Task, TaskSet
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 OUTPUT_BYTES = 16 * 1024 * 1024
 
 Backend = Literal["auto", "bubblewrap", "docker", "process"]
-
-# The attempt axis of a project whose config cannot be read: the documented default of defaults.max_attempts.
-_DEFAULT_MAX_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -274,11 +271,19 @@ class Bench:
             "pids": str(limits.pids),
         }
 
-    def max_attempts(self) -> int:
-        """The size of the attempt axis; the default when the project cannot be read, which a check reports."""
+    def config_or_default(self) -> "ProjectConfig":
+        """The project's config, or the defaults when it cannot be read.
+
+        For what is read when a code location is loaded: a wrong config must not take that down. A check reports it.
+        """
         from bench_pipeline.errors import BenchError
+        from bench_pipeline.project import ProjectConfig
 
         try:
-            return self.project.config.defaults.max_attempts
+            return self.project.config
         except BenchError:
-            return _DEFAULT_MAX_ATTEMPTS
+            return ProjectConfig()
+
+    def max_attempts(self) -> int:
+        """The size of the attempt axis."""
+        return self.config_or_default().defaults.max_attempts

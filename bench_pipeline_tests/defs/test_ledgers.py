@@ -13,7 +13,7 @@ from dagster import DagsterInstance
 
 from bench_pipeline.definitions import build_defs
 from bench_pipeline.defs.partitions import LEDGER_AXIS
-from bench_pipeline.defs.sensors import RUN_KEY
+from bench_pipeline.defs.runs import RUN_KEY
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.ledger_records import read_record
 from bench_pipeline_tests.ledgers.writing import line, write_ledger

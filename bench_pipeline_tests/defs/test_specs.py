@@ -72,10 +72,16 @@ JOBS: dict[str, Any] = {
         "config": [],
     },
 }  # fmt: skip
-SCHEDULES: dict[str, Any] = {}
+SCHEDULES: dict[str, Any] = {
+    "nightly": {"cron": "17 2 * * *", "timezone": "UTC", "jobs": ["evaluate"], "status": "STOPPED"}
+}
+SENSORS: dict[str, Any] = {
+    "ledger_sensor": {"seconds": 10, "jobs": ["read_ledgers"], "status": "RUNNING"},
+    "nightly_scores": {"seconds": 30, "jobs": ["score"], "status": "RUNNING"},
+}
 
 
-def test_every_job_and_schedule_is_as_documented(bench: Bench) -> None:
+def test_every_job_schedule_and_sensor_is_as_documented(bench: Bench) -> None:
     repository = build_defs({"bench": bench}).get_repository_def()
     jobs = {
         job.name: {
@@ -90,12 +96,21 @@ def test_every_job_and_schedule_is_as_documented(bench: Bench) -> None:
     schedules = {
         schedule.name: {
             "cron": schedule.cron_schedule,
-            "job": schedule.job_name,
-            "status": schedule.default_status,
+            "timezone": schedule.execution_timezone,
+            "jobs": [schedule.job_name],
+            "status": schedule.default_status.value,
         }
         for schedule in repository.schedule_defs
     }
-    assert (jobs, schedules) == (JOBS, SCHEDULES)
+    sensors = {
+        sensor.name: {
+            "seconds": sensor.minimum_interval_seconds,
+            "jobs": [target.job_name for target in sensor.targets],
+            "status": sensor.default_status.value,
+        }
+        for sensor in repository.sensor_defs
+    }
+    assert (jobs, schedules, sensors) == (JOBS, SCHEDULES, SENSORS)
 
 
 def _config_fields(job: dg.JobDefinition) -> list[str]:

@@ -1,0 +1,112 @@
+"""The nightly schedule: when it strikes, what it asks for, and that it is one run a night for each partition shape."""
+
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster import DagsterInstance, DagsterRunStatus
+
+from bench_pipeline.defs.schedules import NIGHT
+from bench_pipeline_tests.defs.conftest import small_project
+from bench_pipeline_tests.defs.ticking import Daemon
+
+SPRING, AUTUMN = "2026-03-28", "2026-10-24"
+
+
+def project(root: Path, nightly: str) -> Path:
+    small_project(root)
+    config = root / "config.yaml"
+    config.write_text(f"{config.read_text()}schedules: {{nightly: {nightly}}}\n")
+    return root
+
+
+def nights(tmp_path: Path, instance: DagsterInstance, nightly: str, since: str) -> list[str]:
+    """The nights that the ticks of four days ask for, each finished before the next."""
+    daemon = Daemon(project(tmp_path / "project", nightly), instance)
+    asked = []
+    for at in islice(daemon.times("nightly", since), 4):
+        for request in daemon.strike("nightly", at):
+            asked.append(request.tags[NIGHT])
+            instance.add_run(_finished(request))
+        assert not daemon.strike("nightly", at), "a tick that is made again asks for nothing"
+    return asked
+
+
+def _finished(request: dg.RunRequest) -> dg.DagsterRun:
+    tags = {**request.tags, "dagster/run_key": str(request.run_key)}
+    return dg.DagsterRun("evaluate", tags=tags, status=DagsterRunStatus.SUCCESS)
+
+
+@pytest.mark.parametrize(
+    ("zone", "cron", "since", "expected"),
+    [
+        ("Asia/Kolkata", "30 2 * * *", SPRING, ["03-29 02:30", "03-30 02:30", "03-31 02:30", "04-01 02:30"]),
+        ("Europe/Berlin", "30 2 * * *", SPRING, ["03-28 02:30", "03-29 03:00", "03-30 02:30", "03-31 02:30"]),
+        ("Europe/Berlin", "0 3 * * *", SPRING, ["03-28 03:00", "03-29 03:00", "03-30 03:00", "03-31 03:00"]),
+        ("Europe/Berlin", "30 2 * * *", AUTUMN, ["10-24 02:30", "10-25 02:30", "10-26 02:30", "10-27 02:30"]),
+        ("Europe/Berlin", "0 3 * * *", AUTUMN, ["10-24 03:00", "10-25 03:00", "10-26 03:00", "10-27 03:00"]),
+    ],
+)
+def test_there_is_one_run_a_night_also_where_the_clocks_change(
+    tmp_path: Path, instance: DagsterInstance, zone: str, cron: str, since: str, expected: list[str]
+) -> None:
+    nightly = f'{{cron: "{cron}", timezone: {zone}}}'
+    assert nights(tmp_path, instance, nightly, since) == [f"2026-{night}" for night in expected]
+
+
+def test_a_night_on_an_hour_that_comes_twice_is_one_night_whatever_ticks_there_are(
+    project: Path, instance: DagsterInstance
+) -> None:
+    daemon = Daemon(project, instance)
+    first = daemon.strike("nightly", datetime.fromisoformat("2026-10-25T02:30:00+02:00"))
+    instance.add_run(_finished(first[0]))
+    assert not daemon.strike("nightly", datetime.fromisoformat("2026-10-25T02:30:00+01:00"))
+
+
+@pytest.mark.parametrize(("enabled", "status"), [("true", "RUNNING"), ("false", "STOPPED")])
+def test_it_is_stopped_unless_the_config_enables_it(
+    tmp_path: Path, instance: DagsterInstance, enabled: str, status: str
+) -> None:
+    root = project(tmp_path / "project", f"{{enabled: {enabled}}}")
+    schedule = Daemon(root, instance).repository.get_schedule_def("nightly")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("17 2 * * *", "UTC")
+    assert schedule.default_status.value == status
+
+
+def test_a_night_runs_everything_with_one_run_for_each_partition_shape_and_then_asks_for_nothing(
+    project: Path, instance: DagsterInstance
+) -> None:
+    daemon = Daemon(project, instance)
+    assert not daemon.look("nightly_scores"), "nothing is measured yet"
+    assert len(daemon.run(daemon.strike("nightly", next(daemon.times("nightly", "2026-05-01"))))) == 1
+    assert len(daemon.run(daemon.look("nightly_scores"))) == 1
+    assert not daemon.look("nightly_scores")
+    assert {
+        name: instance.get_materialized_partitions(dg.AssetKey(name))
+        for name in ("verdicts", "composite_scores")
+    } == {
+        "verdicts": {
+            f"{attempt}|{tier}"
+            for attempt in "12"
+            for tier in ("smoke", "standard", "stretch", "adversarial")
+        },
+        "composite_scores": {"1", "2"},
+    }
+    assert daemon.bench.store.tables.read("evaluation_rankings").num_rows == 2
+
+
+def test_a_night_that_has_not_ended_holds_the_next_one_back(project: Path, instance: DagsterInstance) -> None:
+    daemon = Daemon(project, instance)
+    at, later = islice(daemon.times("nightly", "2026-05-01"), 2)
+    (request,) = daemon.strike("nightly", at)
+    instance.add_run(dg.DagsterRun("evaluate", tags=dict(request.tags), status=DagsterRunStatus.STARTED))
+    assert not daemon.strike("nightly", later)
+
+
+def test_a_night_whose_first_run_failed_has_no_second(project: Path, instance: DagsterInstance) -> None:
+    daemon = Daemon(project, instance)
+    (request,) = daemon.strike("nightly", next(daemon.times("nightly", "2026-05-01")))
+    instance.add_run(dg.DagsterRun("evaluate", tags=dict(request.tags), status=DagsterRunStatus.FAILURE))
+    assert not daemon.look("nightly_scores")
