@@ -1,6 +1,7 @@
 """``bench judge``: compare the scenario cells of two folders blindly, or of several in a tournament."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,10 +98,12 @@ def judge(
     A model judges in the same slots, in both orders: an answer that changes with the order is a tie and counted, one
     that cannot be read is no vote. Exit status 3 when fewer pairs than the quorum have a vote.
     """
+    from bench_pipeline.cli.progress import counting
     from bench_pipeline.errors import UsageError
     from bench_pipeline.pipeline.judging import Judging, judge_all, judge_folders
 
-    judging = Judging(seed, endpoint, model, key_env, judgements, scenarios, concurrency, call_s)
+    watch = partial(counting, "pairs") if endpoint is not None else None
+    judging = Judging(seed, endpoint, model, key_env, judgements, scenarios, concurrency, call_s, watch)
     if endpoint is None and (model or key_env):
         raise UsageError("judging", "a model was named but not where to ask it", "give --judge-endpoint URL")
     if tournament:

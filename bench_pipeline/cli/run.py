@@ -110,7 +110,7 @@ def run(
         _report_corrupt(bench)
         return 0
     _announce(bench, request)
-    asks = request.paid or request.live_calls
+    asks = request.paid or request.live_calls or request.questions
     if not yes and asks and is_terminal(sys.stdin) and not click.confirm(_question(request)):
         raise click.Abort
     from bench_pipeline.cli.launching import run_everything
@@ -162,6 +162,8 @@ def _say_beforehand(request: Any) -> None:
         click.echo("bench: `bench task validate` checks them again", err=True)
     for name, calls in request.live_calls.items():
         notice(f"the comparison {name} makes up to {calls} calls to a live model, which may cost money")
+    for name, questions in request.questions.items():
+        notice(f"the comparison {name} has up to {questions} questions for its judge, which may cost money")
 
 
 def _report_corrupt(bench: Any) -> None:
@@ -183,6 +185,10 @@ def _question(request: Any) -> str:
     costs += [
         f"the comparison {name} would make up to {calls} calls to a live model"
         for name, calls in request.live_calls.items()
+    ]
+    costs += [
+        f"the comparison {name} would put up to {questions} questions to its judge"
+        for name, questions in request.questions.items()
     ]
     return f"{'; '.join(costs)}. Go on?"
 

@@ -6,6 +6,7 @@ followed by a reply to the same prompt, when it was asked again; two replies to 
 """
 
 import json
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from bench_pipeline.errors import DocumentError, Problem, RefusedError
 from bench_pipeline.store.text import clean_text
 
 SCHEMA = 1
+# What a model did answer, and nobody can use.
+_ANSWERED = frozenset({"no_content", "shape", "too_large"})
 
 
 class _Line(StrictModel):
@@ -31,10 +34,17 @@ class _Line(StrictModel):
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of one question: the judge's words, or the kind of failure."""
+    """What came of one question: the judge's words, or the kind of failure; the tokens where they are told."""
 
     text: str | None = None
     failure: str | None = None
+    tokens_input: int | None = None
+    tokens_output: int | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the model answered, readably or not: to ask again would be to pay again."""
+        return self.text is not None or self.failure in _ANSWERED
 
 
 class Judgements:
@@ -88,3 +98,5 @@ class Judgements:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 with self._path.open("ab") as file:
                     file.write(json.dumps(known, ensure_ascii=False).encode() + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())

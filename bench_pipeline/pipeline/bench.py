@@ -95,6 +95,8 @@ class Bench:
         self.on_cell = on_cell
         self.on_notice: Callable[[str], None] = lambda _: None
         self.interrupts = interrupts or (lambda _: nullcontext())
+        # What a cap in dollars leaves once cells were measured; None before, and without a cap.
+        self.left_usd: float | None = None
         self.stop = Stop.fresh()
         self._plan: Plan | None = None
 

@@ -7,17 +7,17 @@ What belongs here: which changes are judged, the calls side by side, the files. 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from bench_pipeline.documents import one_of
 from bench_pipeline.errors import NothingToEvaluateError, UsageError
 from bench_pipeline.evaluations.labels import file_safe
 from bench_pipeline.golden.judge import Ask, Change, UnreadableError, ask_judge
 from bench_pipeline.golden.judgements import FOLDER
 from bench_pipeline.pipeline.golden_results import gather
+from bench_pipeline.pipeline.judges import Judge, named_judge
 from bench_pipeline.providers.chat import ChatClient, ChatFailure
-from bench_pipeline.providers.endpoint import Endpoint, Key, read_endpoint, read_key
+from bench_pipeline.providers.endpoint import read_endpoint
 from bench_pipeline.providers.retrying import CALL_S, Patient
 from bench_pipeline.store.files import LocalFiles
 
@@ -46,16 +46,6 @@ class JudgingRequest:
     model: str | None = None
     key_env: str | None = None
     call_s: float = CALL_S
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """A model and where it is."""
-
-    endpoint: Endpoint
-    model: str
-    key: Key | None
-    concurrency: int
 
 
 @dataclass
@@ -100,7 +90,7 @@ def judge_changes(bench: "Bench", request: JudgingRequest) -> Judged:
     todo = [row for row in changed if row["judged"] != "judged" or (request.again and _place(row) in own)]
     done = Judged(kept=len(changed) - len(todo), without_change=len(rows) - len(changed))
     with ChatClient(
-        judge.endpoint, judge.model, judge.key, temperature=0.0, max_tokens=_MAX_TOKENS
+        judge.endpoint, judge.model, judge.key(), temperature=0.0, max_tokens=_MAX_TOKENS
     ) as client:
         patient = Patient(client, call_s=request.call_s)
         for row, record in _asked(bench, todo, lambda prompt: patient.ask(prompt).content, judge):
@@ -110,29 +100,19 @@ def judge_changes(bench: "Bench", request: JudgingRequest) -> Judged:
     return done
 
 
-def _chosen_judge(bench: "Bench", request: JudgingRequest) -> _Judge:
+def _chosen_judge(bench: "Bench", request: JudgingRequest) -> Judge:
     config = bench.project.config
-    upstream = config.upstreams.get(config.judge.upstream or "")
+    if request.endpoint is None:
+        if config.judge.upstream is None:
+            remedy = "give --endpoint and --model, or set judge and upstreams in config.yaml"
+            raise UsageError("choosing a judge", "none is named", remedy)
+        judge = named_judge(config, model=request.model)
+        return judge if request.key_env is None else replace(judge, key_env=request.key_env)
     model = request.model or config.judge.model
-    if request.endpoint is None and upstream is None:
-        raise UsageError(
-            "choosing a judge",
-            "none is named",
-            "give --endpoint and --model, or set judge and upstreams in config.yaml",
-        )
     if model is None:
-        raise UsageError(
-            "choosing a judge", "it has no model", "give --model, or set judge.model in config.yaml"
-        )
-    if request.endpoint is not None:
-        return _Judge(read_endpoint(request.endpoint), model, read_key(request.key_env), _CONCURRENCY)
-    assert upstream is not None
-    if upstream.models and model not in upstream.models:
-        raise UsageError(
-            "choosing a judge", f"{model!r} is not offered", one_of(model, upstream.models, "models")
-        )
-    endpoint = read_endpoint(f"{upstream.base_url.rstrip('/')}/chat/completions")
-    return _Judge(endpoint, model, read_key(request.key_env or upstream.key_env), upstream.concurrency)
+        remedy = "give --model, or set judge.model in config.yaml"
+        raise UsageError("choosing a judge", "it has no model", remedy)
+    return Judge(read_endpoint(request.endpoint), model, request.key_env, _CONCURRENCY)
 
 
 def _wanted(row: Row, request: JudgingRequest) -> bool:
@@ -145,7 +125,7 @@ def _wanted(row: Row, request: JudgingRequest) -> bool:
     )
 
 
-def _asked(bench: "Bench", rows: Sequence[Row], ask: Ask, judge: _Judge) -> Iterator[tuple[Row, Row]]:
+def _asked(bench: "Bench", rows: Sequence[Row], ask: Ask, judge: Judge) -> Iterator[tuple[Row, Row]]:
     """Each row with the record that its judgement comes to, as they come."""
     pool = ThreadPoolExecutor(judge.concurrency, thread_name_prefix="judge")
     futures: dict[Future[Row], Row] = {}

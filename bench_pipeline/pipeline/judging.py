@@ -1,5 +1,6 @@
 """Judging the cells of folders: the use cases behind `bench judge`."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +13,10 @@ from bench_pipeline.errors import UsageError
 from bench_pipeline.judging import Folder, Report, judge_by_rubric, load_folder
 
 if TYPE_CHECKING:
-    from bench_pipeline.judging.judgements import Reply
+    from bench_pipeline.judging.live import Watch
     from bench_pipeline.judging.tournament import Tournament
-    from bench_pipeline.providers.retrying import Patient
 
 Judge = Callable[[Folder, Folder], Report]
-# Room for a verdict and a reason; a judge that needs more does not answer as it was asked to.
-_MAX_TOKENS = 1024
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,8 @@ class Judging:
     """Who judges, and how.
 
     Without ``endpoint`` and ``judgements`` the rubric does; with ``judgements`` alone what is recorded there is
-    replayed, and nobody is contacted. ``scenarios`` is a folder whose files give the judge the goals.
+    replayed, and nobody is contacted. ``scenarios`` is a folder whose files give the judge the goals; ``watch`` is
+    told of each pair that a model has judged.
     """
 
     seed: int = 0
@@ -37,6 +36,7 @@ class Judging:
     scenarios: Path | None = None
     concurrency: int = 8
     call_s: float | None = None
+    watch: "Watch | None" = None
 
 
 def judge_folders(left: Path, right: Path, judging: Judging, *, attempt: int | None = None) -> Report:
@@ -63,12 +63,13 @@ def _judge(judging: Judging) -> Iterator[Judge]:
         yield partial(judge_by_rubric, seed=judging.seed)
         return
     from bench_pipeline.judging.judgements import Judgements
-    from bench_pipeline.judging.live import LiveJudge
+    from bench_pipeline.judging.live import LiveJudge, unwatched
 
     goals = _goals(judging.scenarios)
     if judging.endpoint is None:
         yield LiveJudge(Judgements(judging.judgements), None, goals, judging.seed).judge
         return
+    from bench_pipeline.pipeline.judges import PAIR_SETTINGS, ask_patiently
     from bench_pipeline.providers.chat import ChatClient
     from bench_pipeline.providers.endpoint import read_endpoint, read_key
     from bench_pipeline.providers.retrying import CALL_S, Patient
@@ -77,20 +78,23 @@ def _judge(judging: Judging) -> Iterator[Judge]:
         raise UsageError("judging", "the judge has no model", "name one with --judge-model")
     endpoint, key = read_endpoint(judging.endpoint), read_key(judging.key_env)
     judgements = Judgements(judging.judgements, judging.model)
-    with ChatClient(endpoint, judging.model, key, temperature=0.0, max_tokens=_MAX_TOKENS) as client:
-        patient = Patient(client, call_s=judging.call_s or CALL_S)
-        ask = partial(_ask, patient)
-        yield LiveJudge(judgements, ask, goals, judging.seed, judging.concurrency).judge
-
-
-def _ask(patient: "Patient", prompt: str) -> "Reply":
-    from bench_pipeline.judging.judgements import Reply
-    from bench_pipeline.providers.chat import ChatFailure
-
-    try:
-        return Reply(patient.ask(prompt).content)
-    except ChatFailure as failure:
-        return Reply(failure=failure.kind)
+    stop = threading.Event()
+    with ChatClient(endpoint, judging.model, key, **PAIR_SETTINGS) as client:
+        patient = Patient(client, call_s=judging.call_s or CALL_S, stop=stop)
+        live = LiveJudge(
+            judgements,
+            partial(ask_patiently, patient),
+            goals,
+            judging.seed,
+            judging.concurrency,
+            judging.watch or unwatched,
+            stop,
+        )
+        try:
+            yield live.judge
+        except BaseException:
+            client.interrupt()
+            raise
 
 
 def _goals(folder: Path | None) -> dict[str, str]:

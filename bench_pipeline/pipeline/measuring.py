@@ -132,6 +132,7 @@ def write_verdicts(
         for deed in run.measure(items):
             deeds[deed.item.identity] = deed
     finally:
+        bench.left_usd = run.budget.left_usd
         written = _write_tables(bench, covered, partitions)
         table = _deeds_table(actions, deeds, run_id)
         write_table(bench.store, "run_cells", table, run_id=run_id)

@@ -12,6 +12,7 @@ from bench_pipeline.errors import DocumentError, NotFoundError, NothingToEvaluat
 from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.displacing import displaced
 from bench_pipeline.pipeline.forecast import forecast, plan_digest
+from bench_pipeline.pipeline.judge_reports import questions_to_ask
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.policy_receipts import calls_to_make
 from bench_pipeline.pipeline.pricing import total
@@ -32,7 +33,8 @@ _SHORTEST_PLAN = 8
 class RunRequest:
     """A run that can start: its cells with what is to be done with each, and the partitions it rewrites.
 
-    ``live_calls`` is how many calls at most each comparison of policies would make to a live model.
+    ``live_calls`` is how many calls at most each comparison of policies would make to a live model, ``questions`` how
+    many at most each comparison of scenarios has for a model that judges.
     """
 
     options: RunOptions
@@ -42,6 +44,7 @@ class RunRequest:
     left_out: Mapping[str, str]
     displaced: int = 0
     live_calls: Mapping[str, int] = field(default_factory=dict)
+    questions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def evaluation(self) -> str | None:
@@ -83,6 +86,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
         left_out=plan.left_out,
         displaced=displaced(bench, plan.cells, options.selection.evaluations),
         live_calls={} if options.selection.evaluations else calls_to_make(bench),
+        questions={} if options.selection.evaluations else questions_to_ask(bench),
     )
 
 

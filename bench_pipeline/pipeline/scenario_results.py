@@ -6,16 +6,13 @@ next time it is read. What could not be read or run is a problem and no row.
 
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench_pipeline.errors import BenchError, DocumentError, Problem, RefusedError
 from bench_pipeline.identity import digest
-from bench_pipeline.judging import Folder, Report, folder_of, judge_by_rubric
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.scenarios import Scenario, Trace, load_scenario, read_trace, scored_cell
 from bench_pipeline.scenarios.cell_result import CellResult
@@ -47,14 +44,25 @@ def look_at_comparisons(bench: "Bench") -> Lookout:
     problems, scenarios, usable = list(found), {}, []
     for comparison in comparisons:
         try:
-            scenarios[comparison.name] = _scenarios(comparison)
+            scenarios[comparison.name] = scenarios_of(comparison)
             usable.append(comparison)
+            problems += _unusable_judge(bench, comparison)
         except DocumentError as error:
             problems += error.problems
     return Lookout(tuple(usable), scenarios, tuple(problems))
 
 
-def _scenarios(comparison: Comparison) -> tuple[Scenario, ...]:
+def _unusable_judge(bench: "Bench", comparison: Comparison) -> Iterator[Problem]:
+    from bench_pipeline.pipeline.judges import named_judge
+
+    asked = comparison.model.judge
+    try:
+        _ = asked and named_judge(bench.project.config, asked.upstream, asked.model)
+    except BenchError as error:
+        yield comparison.document.problem(("judge",), f"{error.wrong}: {error.remedy}")
+
+
+def scenarios_of(comparison: Comparison) -> tuple[Scenario, ...]:
     """The scenarios of a comparison. Raises DocumentError with the problems of all, a name that stands twice too."""
     loaded: dict[str, Scenario] = {}
     problems: list[Problem] = []
@@ -211,70 +219,3 @@ class _Tool:
                 "spending.max_cost_usd is set, and runs of scenarios are not held to it",
                 "record the run with bench scenario run, and let the cell read its traces",
             )
-
-
-def write_judgements(bench: "Bench", attempts: Sequence[int]) -> tuple[dict[int, Written], tuple[str, ...]]:
-    """Judge the pairs of every comparison from the results that are written; returns what went wrong too."""
-    comparisons = look_at_comparisons(bench).comparisons
-    problems: list[str] = []
-    written = {}
-    for attempt in attempts:
-        results = bench.store.tables.read("scenario_results", attempt=attempt).to_pylist()
-        reports: list[tuple[str, Report]] = []
-        for comparison in comparisons:
-            rows = [row for row in results if row["comparison"] == comparison.name]
-            try:
-                reports += [(comparison.name, report) for report in _reports(comparison, rows)]
-            except BenchError as error:
-                problems.append(f"{comparison.name}: {error}")
-        _write(bench, "judge_pairs", [row for one in reports for row in _pair_rows(*one, attempt)], attempt)
-        written[attempt] = _write(
-            bench, "judge_reports", [_report_row(*one, attempt) for one in reports], attempt
-        )
-    return written, tuple(problems)
-
-
-def _write(bench: "Bench", name: str, rows: Sequence[dict[str, object]], attempt: int) -> Written:
-    return write_table(bench.store, name, table_schema(name).from_rows(rows), attempt=attempt)
-
-
-def _reports(comparison: Comparison, rows: Sequence[Mapping[str, Any]]) -> Iterator[Report]:
-    """The reports of every pair: by the rubric, and where a live judge was recorded, by it too."""
-    folders = {label: _folder(label, rows) for label in comparison.model.cells}
-    pairs = comparison.model.judge_pairs
-    judges: list[Callable[[Folder, Folder], Report]] = [partial(judge_by_rubric, seed=comparison.model.seed)]
-    if comparison.model.judgements is not None:
-        from bench_pipeline.judging.judgements import Judgements
-        from bench_pipeline.judging.live import LiveJudge
-
-        goals = {scenario.name: scenario.goal for scenario in _scenarios(comparison)}
-        recorded = Judgements(comparison.folder / comparison.model.judgements)
-        judges.append(LiveJudge(recorded, None, goals, comparison.model.seed).judge)
-    for left, right in combinations(sorted(folders), 2) if pairs is None else pairs:
-        if folders[left].cells and folders[right].cells:
-            yield from (judge(folders[left], folders[right]) for judge in judges)
-
-
-def _folder(label: str, rows: Sequence[Mapping[str, Any]]) -> Folder:
-    """The rows of one cell as a side of a comparison."""
-    cells = [
-        CellResult._make(row[name] for name in CellResult._fields)._replace(
-            missing_evidence=tuple(row["missing_evidence"])
-        )
-        for row in rows
-        if row["cell"] == label
-    ]
-    return folder_of(label, [(cell.scenario, cell) for cell in cells], label)
-
-
-def _report_row(comparison: str, report: Report, attempt: int) -> dict[str, object]:
-    document = report.document()
-    return {"comparison": comparison, "attempt": attempt} | {
-        name: document[name] for name in table_schema("judge_reports").schema.names[2:]
-    }
-
-
-def _pair_rows(comparison: str, report: Report, attempt: int) -> Iterator[dict[str, object]]:
-    where = {"comparison": comparison, "attempt": attempt}
-    for item in report.verdicts:
-        yield where | {"left": report.left, "right": report.right, "judge": report.judge} | vars(item)

@@ -65,6 +65,11 @@ class Budget:
                 "or cap the number of cells with --max-cells",
             )
 
+    @property
+    def left_usd(self) -> float | None:
+        """What the cap in dollars leaves; None without one."""
+        return None if self._max_cost is None else max(0.0, self._max_cost - self._held)
+
     def reserve(self, setup_digest: str, *, again: bool = False) -> "Reservation":
         """Hold a cell's expected cost, or say which cap stopped it; ``again``: the cell has its place already.
 

@@ -39,6 +39,7 @@ FailureKind = Literal[
     "not_json",  # not one JSON value
     "shape",  # JSON of another shape
     "no_content",  # the model gave no text: content is null
+    "over_cap",  # not sent: the call could exceed a cap on spending
 ]
 
 

@@ -4,8 +4,9 @@ What belongs here: which failures may pass, and how long to wait. What does not:
 """
 
 import threading
+from typing import Protocol
 
-from bench_pipeline.providers.chat import ChatAnswer, ChatClient, ChatFailure, FailureKind
+from bench_pipeline.providers.chat import ChatAnswer, ChatFailure, FailureKind
 
 # What may be over when it is tried again; a wrong key, a redirect and an answer of another shape stay what they are.
 PASSING: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection"})
@@ -14,6 +15,13 @@ CALL_S = 120.0
 # A server that asks for more is given up at once: a person can come back later, a process should not sit there.
 LONGEST_WAIT_S = 60.0
 _FIRST_WAIT_S = 1.0
+
+
+class AsksOnce(Protocol):
+    """A client of one model."""
+
+    def ask(self, prompt: str, seconds: float) -> ChatAnswer:
+        """The answer to one prompt, asked once; raises ChatFailure."""
 
 
 class Patient:
@@ -30,7 +38,7 @@ class Patient:
 
     def __init__(
         self,
-        client: ChatClient,
+        client: AsksOnce,
         *,
         tries: int = TRIES,
         call_s: float = CALL_S,

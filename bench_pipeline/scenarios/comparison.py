@@ -9,8 +9,19 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from bench_pipeline.documents import Document, Int, Name, RelativePath, StrictModel, Text, read_documents
+from bench_pipeline.documents import (
+    Document,
+    Duration,
+    Float,
+    Int,
+    Name,
+    RelativePath,
+    StrictModel,
+    Text,
+    read_documents,
+)
 from bench_pipeline.errors import Problem
+from bench_pipeline.providers.retrying import CALL_S
 from bench_pipeline.registry.documents import FILLED
 from bench_pipeline.registry.names import name_problem
 
@@ -40,6 +51,24 @@ class CellSource(StrictModel):
         return self
 
 
+class AskedJudge(StrictModel):
+    """A model that judges the pairs, in both orders, beside the rubric. Asking it may spend money."""
+
+    upstream: Name | None = Field(
+        None, description="A name under upstreams of config.yaml; its judge.upstream where there is none."
+    )
+    model: Name | None = Field(None, description="A model of that upstream; judge.model of config.yaml.")
+    max_calls: Annotated[Int, Field(ge=1)] | None = Field(
+        None, description="The most calls of one run, repeated ones included; null is no limit."
+    )
+    timeout: Duration = Field(
+        CALL_S, description="The time of one call.", json_schema_extra={"default": "2m"}
+    )
+    quorum: Annotated[Float, Field(ge=0, le=1)] = Field(
+        0.5, description="The least share of pairs with a vote; fewer fail a check."
+    )
+
+
 class ComparisonDocument(StrictModel):
     """A file of kind ScenarioComparison: scenarios, the cells that are compared over them, and who judges."""
 
@@ -56,14 +85,19 @@ class ComparisonDocument(StrictModel):
         None,
         description="Recorded replies of a live judge, below scenarios/, to be replayed beside the rubric.",
     )
+    judge: AskedJudge | None = Field(
+        None, description="A model that is asked about every pair; {} is the judge of config.yaml."
+    )
 
     @model_validator(mode="after")
-    def _pairs_are_of_cells(self) -> "ComparisonDocument":
+    def _fits_together(self) -> "ComparisonDocument":
         unknown = sorted({label for pair in self.judge_pairs or () for label in pair} - set(self.cells))
         if unknown:
             raise ValueError(f"judge_pairs names {', '.join(unknown)}; cells: {', '.join(self.cells)}")
         if any(left == right for left, right in self.judge_pairs or ()):
             raise ValueError("judge_pairs sets a cell against itself")
+        if self.judge is not None and self.judgements is not None:
+            raise ValueError("judgements replays what a judge said, and judge asks one: name one of them")
         return self
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.checking import check_table
-from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_judgements, write_results
+from bench_pipeline.pipeline.judge_reports import write_judgements
+from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_results
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 CHECKABLE = {"invoice discount", "csv totals", "greeting in a shell script"}

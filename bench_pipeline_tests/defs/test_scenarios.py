@@ -10,7 +10,8 @@ import pytest
 from bench_pipeline.definitions import build_defs
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.checking import check_table
-from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_judgements, write_results
+from bench_pipeline.pipeline.judge_reports import write_judgements
+from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_results
 from bench_pipeline_tests.scenarios.making import scenario_file, trace_file
 
 HEAD = "apiVersion: bench.ber.run/v1alpha1\nkind: {}\n"

@@ -47,6 +47,7 @@ JOBS: dict[str, Any] = {
             "composite_scores_checks",
             "judge_reports",
             "judge_reports_checks",
+            "judge_reports_quorum",
             "policy_leaderboard",
             "policy_leaderboard_checks",
             "policy_receipts",

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,20 @@ def test_a_failure_has_its_name_and_does_not_end_the_others(response: Response, 
     assert verdicts(report) == ["right", "right", "no_vote", "left"]
     assert report.verdicts[2].rule == kind
     assert report.left_winrate == pytest.approx(1 / 3)
+
+
+def test_an_interrupt_loses_no_reply_and_the_next_judgement_asks_the_rest() -> None:
+    def interrupt(_scenario: str) -> None:
+        raise KeyboardInterrupt
+
+    with serving(longer) as server:
+        options: dict[str, Any] = {"judgements": Path("replies.jsonl"), "concurrency": 1}
+        with pytest.raises(KeyboardInterrupt):
+            _judged(server, watch=lambda _total: nullcontext(interrupt), **options)
+        kept = Path("replies.jsonl").read_text().count("\n")
+        assert kept == len(server.asked) < 8
+        assert verdicts(_judged(server, **options)) == ["right", "right", "right", "left"]
+        assert len(server.asked) == 8
 
 
 HOSTILE = (

@@ -9,7 +9,8 @@ from bench_pipeline.defs.lanes import OWNERS, Lane, asset_options
 from bench_pipeline.defs.partitions import by_attempt, one_run
 from bench_pipeline.defs.reporting import column_schema, report_partitions
 from bench_pipeline.pipeline.bench import Bench
-from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_judgements, write_results
+from bench_pipeline.pipeline.judge_reports import poorly_judged, write_judgements
+from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_results
 from bench_pipeline.reports.escaping import plain_text
 
 GROUP = "scenarios"
@@ -36,7 +37,10 @@ def scenario_lane(max_attempts: int) -> Lane:
         checks=[
             problems_check(
                 "scenario_results", "comparisons", "Every comparison and its scenarios parse.", _problems
-            )
+            ),
+            problems_check(
+                "judge_reports", "quorum", "Every model that judges voted on enough pairs.", poorly_judged
+            ),
         ],
     )
 
@@ -79,10 +83,11 @@ def _reports(max_attempts: int, results: dg.AssetsDefinition) -> dg.AssetsDefini
     def judge_reports(
         context: dg.AssetExecutionContext, bench: dg.ResourceParam[Bench]
     ) -> Iterator[dg.MaterializeResult[None]]:
-        """Every pair of cells judged blindly: by the rubric, and by recorded replies of a model where there are some.
+        """Every pair of cells judged blindly: by the rubric, and by a model where the comparison names one.
 
-        No model is contacted. An interval that holds one half means that these scenarios do not tell the cells apart.
-        The verdict on each scenario is in the table `judge_pairs`.
+        A model that is named as `judge` is asked in both orders, and that **may spend money**; each reply is kept, and
+        no question is asked twice. An interval that holds one half means that these scenarios do not tell the cells
+        apart. The verdict on each scenario is in the table `judge_pairs`.
         """
         written, problems = write_judgements(bench, [int(key) for key in context.partition_keys])
         for problem in problems:
