@@ -140,6 +140,14 @@ class Agent(StrictModel):
     )
 
 
+class CellSpending(StrictModel):
+    """Limits on what one cell may ask of model APIs; a request that would exceed one is not sent."""
+
+    max_requests: Count | None = Field(None, description="Requests; null is no limit.")
+    max_tokens: Count | None = Field(None, description="Tokens of all kinds; null is no limit.")
+    max_cost_usd: Dollars | None = Field(None, description="US dollars; null is no limit.")
+
+
 class Spending(StrictModel):
     """Limits on what one run may cost."""
 
@@ -150,6 +158,13 @@ class Spending(StrictModel):
     assume_cost_usd: Dollars | None = Field(
         None, description="What to reserve for a cell whose setup has no known cost yet; a cap needs it."
     )
+    max_requests: Count | None = Field(
+        None, description="Requests that the tools of one run may send to model APIs; null is no limit."
+    )
+    max_tokens: Count | None = Field(
+        None, description="Tokens of all kinds that they may use; null is no limit."
+    )
+    cell: CellSpending = Field(default_factory=CellSpending, description="Limits on each cell.")
 
 
 class Ranking(StrictModel):

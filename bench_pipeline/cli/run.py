@@ -57,7 +57,7 @@ _BESIDE = {"failures", "unknown_costs"}
 )
 @click.option("--concurrency", type=click.IntRange(1, LARGEST), metavar="N", help="Cells side by side.")
 @sandbox_option
-@click.option("--yes", is_flag=True, help="Do not ask before running tools that use credentials.")
+@click.option("--yes", is_flag=True, help="Do not ask before running tools that may cost money.")
 @project_option
 @format_options
 def run(
@@ -180,7 +180,7 @@ def _question(request: Any) -> str:
     costs = []
     if request.paid:
         costs.append(
-            f"{request.to_measure} cells would run tools that use credentials ({', '.join(request.paid)})"
+            f"{request.to_measure} cells would run tools that use credentials or a model ({', '.join(request.paid)})"
         )
     costs += [
         f"the comparison {name} would make up to {calls} calls to a live model"

@@ -62,20 +62,35 @@ class Invocation:
         return ToolOutputs(stdout, stderr, home, self.usage_files)
 
 
+@dataclass(frozen=True)
+class ApiAddress:
+    """Where a tool finds its model API, and the key that it sends there: a throw-away, no secret."""
+
+    url: str
+    key: str
+
+
 def render_invocation(
-    step: StepSetup, *, prompt: str, paths: PlacePaths, environ: Mapping[str, str] = os.environ
+    step: StepSetup,
+    *,
+    prompt: str,
+    paths: PlacePaths,
+    api: ApiAddress | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> Invocation:
     """The invocation of one use of a tool on a task with this prompt.
 
-    ``paths`` are as the tool will see them; ``environ`` is where the values of credentials come from. Raises
-    RefusedError for what cannot be started: a placeholder without a value here, an argument that no program
-    can be given, or an unmet precondition.
+    ``paths`` are as the tool will see them, as is ``api``; ``environ`` is where the values of credentials come
+    from. Raises RefusedError for what cannot be started: a placeholder without a value here, an argument that no
+    program can be given, or an unmet precondition.
     """
     unmet = precondition_problem(step, environ)
     if unmet is not None:
         raise _refused(step, unmet, "set it, or choose another tool")
     definition = step.definition
     values = _values(step, prompt, paths)
+    if api is not None:
+        values |= {"api_url": api.url, "api_key": api.key}
     effects = _chosen(step)
     env = _environment(definition, effects, values, step)
     if paths.handover is not None:
@@ -141,8 +156,8 @@ def network_refusal(
         return None
     return (
         f"{definition.name} needs the network ({', '.join(sorted(hosts))}), and the {sandbox.name} sandbox gives it "
-        "none: this version has no gateway to model APIs. Choose a tool that works offline, or run it without "
-        "isolation with --sandbox process"
+        "none. A tool that only needs a model declares its model_api. Choose a tool that works offline, or run it "
+        "without isolation with --sandbox process"
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_pipeline.evaluations import Setup
+from bench_pipeline.execution.gateway import Gateway
 from bench_pipeline.execution.redaction import Redactor
 from bench_pipeline.execution.sandbox import Limits, Sandbox
 from bench_pipeline.execution.workspace import Workspaces
@@ -50,7 +51,7 @@ class Kit:
 
     ``keep`` stores a file or bytes as an artifact, redacted, and returns its digest; ``keep_exactly`` stores
     bytes that are redacted already. ``denied`` are folders of the host that no cell has any business in.
-    ``cancel`` is set when running cells have to stop.
+    ``cancel`` is set when running cells have to stop. ``gateway`` leads to model APIs; None where there are none.
     """
 
     sandbox: Sandbox
@@ -60,3 +61,4 @@ class Kit:
     redactor: Redactor
     denied: tuple[Path, ...] = ()
     cancel: threading.Event = field(default_factory=threading.Event)
+    gateway: Gateway | None = None

@@ -67,9 +67,11 @@ class CellFacts:
     parsed end; for a stored candidate that is checked again, ``completed`` or ``limit`` as it was stored;
     None when no tool was run. ``exit_code`` or ``signal``: how its process ended. ``timed_out``: the cell's
     time passed, or that of the step ``timed_out_step``. ``killed_for``: the resource whose limit ended it
-    (memory, processes, disk). ``candidate_empty``: None when no candidate was captured; ``empty_decides``
-    is False for a task whose own signals judge an empty candidate. ``violations``: the protected paths that
-    it touches. ``patch_problem``: why a delivered patch does not apply. ``check``: its verification.
+    (memory, processes, disk). ``cap``: the cap that the gateway refused a request for; ``outage``: the
+    class and words of the failure with which its last request to a model API ended. ``candidate_empty``:
+    None when no candidate was captured; ``empty_decides`` is False for a task whose own signals judge an
+    empty candidate. ``violations``: the protected paths that it touches. ``patch_problem``: why a delivered
+    patch does not apply. ``check``: its verification.
     """
 
     cancelled: bool = False
@@ -82,6 +84,8 @@ class CellFacts:
     timed_out: bool = False
     timed_out_step: str | None = None
     killed_for: str | None = None
+    cap: str | None = None
+    outage: tuple[str, str] | None = None
     candidate_empty: bool | None = None
     empty_decides: bool = True
     violations: tuple[str, ...] = ()
@@ -135,11 +139,14 @@ def _adapter_problem(facts: CellFacts) -> str | None:
     end = facts.end
     if facts.precondition is not None or end is None:
         return facts.precondition
+    if facts.cap is not None:
+        return f"cap: {facts.cap}"
     # When time ran out, we sent the signal: what a kill explains (no end, a cut file, an exit status, a tool
     # that calls itself aborted) is then no fault of the tool's.
     ours = facts.timed_out
     rows = (
         (end.state == "error" and not (ours and end.error_class in {None, "unknown"}), _tool_error(end)),
+        (facts.outage is not None, _outage(facts)),
         (facts.killed_for is not None and not ours, f"{facts.killed_for} limit of the sandbox reached"),
         (facts.signal is not None and not ours, f"killed by signal {facts.signal}"),
         (end.unreadable is not None and not ours, f"unreadable output: {end.unreadable}"),
@@ -160,6 +167,11 @@ def _tool_error(end: ToolEnd) -> str:
     )
     said = " ".join((end.error or "").split())
     return f"{kind}: {said}" if said else kind
+
+
+def _outage(facts: CellFacts) -> str:
+    kind, said = facts.outage or ("unknown", "")
+    return f"API error: {kind}: {said}"
 
 
 def _skipped(facts: CellFacts) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from bench_pipeline.execution.gateway import Traffic
 from bench_pipeline.execution.outcome import CellFacts, Decision
 from bench_pipeline.execution.overlay import Overlay
 from bench_pipeline.execution.usage import ToolEnd
@@ -22,10 +23,24 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class StepUse:
-    """What one use of a tool used; a workflow has several, each with a model and a price of its own."""
+    """What one use of a tool used; a workflow has several, each with a model and a price of its own.
+
+    ``traffic`` is what a gateway counted; each of its requests has a price of its own, which may depend on its length.
+    """
 
     model_id: str | None
     end: ToolEnd
+    traffic: Traffic | None = None
+
+    def priced(self) -> "list[StepUse]":
+        """The parts that have a price each."""
+        if self.traffic is None:
+            return [self]
+        return [
+            StepUse(each.model, ToolEnd("completed", tokens=each.tokens))
+            for each in self.traffic.exchanges
+            if any((each.tokens.input, each.tokens.cache_read, each.tokens.cache_write, each.tokens.output))
+        ]
 
     def document(self) -> dict[str, object]:
         """The use as a JSON-able mapping, enough to price it."""
@@ -60,6 +75,7 @@ class Usage:
         """From what a tool, or the steps of a workflow, said and did; ``end`` None: no tool ran."""
         tokens = end.tokens if end is not None else None
         single = steps[0].model_id if len(steps) == 1 else None
+        parts = [part for step in steps for part in step.priced()]
         return cls(
             {
                 "exit_code": exit_code,
@@ -75,7 +91,9 @@ class Usage:
                 "tool_calls": _countable(end.tool_calls) if end else None,
                 "cost_reported_usd": end.cost_reported_usd if end else None,
                 "cost_is_real": end.cost_is_real if end else None,
-                "step_usage": json.dumps([step.document() for step in steps]) if len(steps) > 1 else None,
+                "step_usage": json.dumps([part.document() for part in parts])
+                if len(parts) > 1 or len(steps) > 1
+                else None,
             }
         )
 

@@ -5,13 +5,14 @@ does not: the tree before and after (``cell``), command lines (``invocation``), 
 """
 
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from bench_pipeline.errors import RefusedError
 from bench_pipeline.evaluations import StepSetup
-from bench_pipeline.execution.invocation import Invocation, render_invocation
+from bench_pipeline.execution.invocation import Invocation
 from bench_pipeline.execution.job import CellJob, Kit
 from bench_pipeline.execution.manifest import take_manifest
 from bench_pipeline.execution.outcome import CellFacts
@@ -19,9 +20,11 @@ from bench_pipeline.execution.overlay import capture, overlay_from_patch
 from bench_pipeline.execution.record import StepUse, Usage
 from bench_pipeline.execution.recording import Recording, scope_of
 from bench_pipeline.execution.sandbox import Command, Mount, Place, ProcessEnd
-from bench_pipeline.execution.usage import ToolEnd, ToolOutputs, merge_ends, parse_end
+from bench_pipeline.execution.tool_use import ToolUse, use_tool
+from bench_pipeline.execution.usage import ToolEnd, merge_ends
 from bench_pipeline.execution.verification import describe_end
 from bench_pipeline.execution.workspace import Workspace
+from bench_pipeline.identity import canonical_json
 from bench_pipeline.tasks import PatchError
 from bench_pipeline.tasks.trees import TreeFile
 
@@ -54,6 +57,7 @@ class Steps:
     artifacts: dict[str, str] = field(default_factory=dict)
     recording: Recording = field(init=False)
     started: bool = False  # a tool really ran, whatever came of it
+    _cell: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def run(self, leaves: Sequence[StepSetup]) -> None:
         """Run the steps in order until one does not end well, then the commands that follow the tools."""
@@ -99,37 +103,34 @@ class Steps:
 
     def _call(self, leaf: StepSetup, deadline: float, posts: list[str]) -> bool:
         """Run one step's command; returns whether the next step may start."""
-        place = self._place(leaf)
-        sandbox, logs = self.kit.sandbox, self.workspace.logs
-        try:
-            invocation = render_invocation(leaf, prompt=self.job.task.prompt, paths=sandbox.view(place))
-        except RefusedError as error:
-            self.facts = replace(self.facts, precondition=error.wrong)
-            return False
-        invocation.prepare(place.home)
-        posts += invocation.post
+        place, logs = self._place(leaf), self.workspace.logs
         handed = take_manifest(place.handover) if place.handover is not None else None
         remaining = max(deadline - time.monotonic(), 0.0)
         wall = remaining if leaf.timeout_s is None else min(leaf.timeout_s, remaining)
         name = leaf.name or "tool"
         self.recording.start(name, leaf)
-        end = sandbox.run(
-            invocation.command,
-            place,
-            replace(self.job.limits, wall_s=wall),
-            stdout=logs / f"{name}.stdout",
-            stderr=logs / f"{name}.stderr",
-            cancel=self.kit.cancel,
-        )
+        try:
+            used = use_tool(
+                leaf,
+                prompt=self.job.task.prompt,
+                place=place,
+                limits=replace(self.job.limits, wall_s=wall),
+                kit=self.kit,
+                logs=logs,
+                cell=self._cell,
+            )
+        except RefusedError as error:
+            self.facts = replace(self.facts, precondition=error.wrong)
+            return False
+        posts += used.invocation.post
         self.started = True
-        outputs = invocation.outputs(end.stdout, end.stderr, place.home)
-        parsed = self._without_secrets(parse_end(invocation.usage_format, outputs))
-        self._take_end(leaf, invocation, end, parsed, wall < remaining)
-        self._keep_outputs(name, outputs)
-        self.recording.end(name, end, invocation.usage_format, outputs)
+        used = replace(used, reported=self._without_secrets(used.reported))
+        self._take_end(leaf, used, wall < remaining)
+        self._keep_outputs(name, used)
+        self.recording.end(name, used.process, used.invocation.usage_format, used.outputs)
         if place.handover is not None and handed is not None:
             self._keep_handover(name, capture(place.handover, handed).entries)
-        return self._ended_well(invocation, end)
+        return self._ended_well(used.invocation, used.process)
 
     def _without_secrets(self, parsed: ToolEnd) -> ToolEnd:
         """A tool may quote in its last words what it was given; reasons are made of them."""
@@ -144,29 +145,34 @@ class Steps:
             unreadable=redacted(parsed.unreadable),
         )
 
-    def _take_end(
-        self, leaf: StepSetup, invocation: Invocation, end: ProcessEnd, parsed: ToolEnd, own_time: bool
-    ) -> None:
+    def _take_end(self, leaf: StepSetup, used: ToolUse, own_time: bool) -> None:
         """Add one step's end to the facts; ``own_time``: the step's own timeout was the shorter one."""
+        end, traffic = used.process, used.traffic
         self.ends.append(end)
-        self.uses.append(StepUse(leaf.model_id, parsed))
+        self.uses.append(StepUse(leaf.model_id, used.end, traffic))
+        gone = end.cancelled and not self.kit.cancel.is_set()
         self.facts = replace(
             self.facts,
-            cancelled=end.cancelled,
+            cancelled=end.cancelled and not gone,
+            infrastructure="the gateway to model APIs ended" if gone or not used.whole else None,
             end=merge_ends([use.end for use in self.uses]),
             exit_code=end.exit_code,
             signal=end.signal,
-            success_exit_codes=invocation.success_exit_codes,
+            success_exit_codes=used.invocation.success_exit_codes,
             timed_out=end.timed_out,
             timed_out_step=leaf.name if end.timed_out and own_time else None,
             killed_for=end.killed_for,
+            cap=traffic.cap if traffic is not None else None,
+            outage=traffic.outage if traffic is not None else None,
         )
 
     def _ended_well(self, invocation: Invocation, end: ProcessEnd) -> bool:
-        parsed = self.uses[-1].end
+        parsed, facts = self.uses[-1].end, self.facts
         stopped = end.cancelled or end.timed_out or end.killed_for is not None or end.signal is not None
+        cut_off = facts.infrastructure is not None or facts.cap is not None or facts.outage is not None
         by_status = parsed.state != "exit" or end.exit_code in invocation.success_exit_codes
-        return not stopped and by_status and parsed.state not in {"error", "none"} and not parsed.unreadable
+        well = by_status and parsed.state not in {"error", "none"} and not parsed.unreadable
+        return well and not stopped and not cut_off
 
     def _replay(self, leaf: StepSetup) -> bool:
         """Deliver a recorded patch into the tree as it is now."""
@@ -211,13 +217,16 @@ class Steps:
         mounts = (*place.mounts, Mount(files, TOOL_FILES)) if files is not None else place.mounts
         return replace(place, mounts=mounts, handover=place.handover if leaf.name else None)
 
-    def _keep_outputs(self, name: str, outputs: ToolOutputs) -> None:
+    def _keep_outputs(self, name: str, used: ToolUse) -> None:
+        outputs, traffic = used.outputs, used.traffic_document()
         self.artifacts[f"{name}.stdout"] = self.kit.keep(outputs.stdout, "text/plain")
         self.artifacts[f"{name}.stderr"] = self.kit.keep(outputs.stderr, "text/plain")
         for kind in outputs.files:
             data = outputs.read(kind)
             if data is not None:
                 self.artifacts[f"{name}.{kind}"] = self.kit.keep(data, "text/plain")
+        if traffic is not None:
+            self.artifacts[f"{name}.traffic"] = self.kit.keep(canonical_json(traffic), "application/json")
 
     def _keep_handover(self, name: str, entries: Sequence[TreeFile]) -> None:
         for entry in entries[:_MAX_HANDOVER_FILES]:

@@ -208,10 +208,14 @@ class Bench:
         remote = self.project.config.source.remote
         return Bases(self.project.local_dir / "git", self.project.root, remote)
 
-    def kit(self) -> "Kit":
-        """What running cells needs: sandbox, workspaces, artifacts redacted of the known credentials."""
+    def kit(self, *, max_cost_usd: float | None = None) -> "Kit":
+        """What running cells needs: sandbox, workspaces, artifacts redacted of the known credentials, model APIs.
+
+        ``max_cost_usd`` caps what all cells together may ask of model APIs, in place of the project's cap.
+        """
         from bench_pipeline.execution.job import Kit
         from bench_pipeline.execution.redaction import Redactor
+        from bench_pipeline.pipeline.upstreams import gateway_of
 
         redactor = Redactor(self._secrets())
 
@@ -227,6 +231,7 @@ class Bench:
             redactor=redactor,
             denied=self._denied(),
             cancel=self.stop.running,
+            gateway=gateway_of(self, max_cost_usd),
         )
 
     def _denied(self) -> tuple[Path, ...]:

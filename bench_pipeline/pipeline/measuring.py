@@ -198,7 +198,7 @@ class _Run:
         if not todo:
             return
         workers = self.options.concurrency or self.bench.project.config.defaults.concurrency
-        kit, stop = self.bench.kit(), self.bench.stop
+        kit, stop = self.bench.kit(max_cost_usd=self.options.max_cost_usd), self.bench.stop
         busy: list[Item] = []
         with self.bench.interrupts(stop):
             # Lazy: the second pool starts when the first is done, and ``busy`` is complete.

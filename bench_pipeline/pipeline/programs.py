@@ -4,7 +4,7 @@ What belongs here: what a definition says about its program's place, and the ref
 looking into the sandbox (``environment``), and what else a tool needs (credentials and network: ``execution``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,16 +29,22 @@ def refuse_missing_programs(bench: "Bench", plan: "Plan", actions: pa.Table) -> 
     The whole run is refused, cells of other setups too: half of an evaluation compares nothing.
     """
     problems: dict[str, str] = {}
+    for leaf, tool_files in leaves_to_run(plan, actions):
+        problem = program_problem(bench, leaf, tool_files)
+        if problem is not None:
+            problems.setdefault(leaf.tool, problem)
+    if problems:
+        listed = "\n  ".join(problems[tool] for tool in sorted(problems))
+        raise NotFoundError("starting tools", f"programs are not where cells look for them\n  {listed}")
+
+
+def leaves_to_run(plan: "Plan", actions: pa.Table) -> "Iterator[tuple[StepSetup, Mapping[str, Path]]]":
+    """Each use of a tool that would be run, with the project files of the tools of its setup."""
     to_run = actions.filter(pc.equal(actions["action"], "run"))
     for row in to_run.group_by(["evaluation", "setup_digest"]).aggregate([]).to_pylist():
         planned = plan.setups[row["evaluation"], row["setup_digest"]]
         for leaf in planned.setup.leaves():
-            problem = program_problem(bench, leaf, planned.tool_files)
-            if problem is not None:
-                problems.setdefault(leaf.tool, problem)
-    if problems:
-        listed = "\n  ".join(problems[tool] for tool in sorted(problems))
-        raise NotFoundError("starting tools", f"programs are not where cells look for them\n  {listed}")
+            yield leaf, planned.tool_files
 
 
 def program_problem(bench: "Bench", leaf: "StepSetup", tool_files: Mapping[str, Path]) -> str | None:

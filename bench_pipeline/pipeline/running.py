@@ -20,6 +20,7 @@ from bench_pipeline.pipeline.programs import refuse_missing_programs
 from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
 from bench_pipeline.pipeline.spending import budget_of
 from bench_pipeline.pipeline.unpriced import unknown_costs
+from bench_pipeline.pipeline.upstreams import refuse_unreachable_models
 from bench_pipeline.policies.comparison import list_comparisons
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
     )
     refuse_other_plan(actions, options.plan)
     refuse_missing_programs(bench, plan, actions)
+    refuse_unreachable_models(bench, plan, actions, options)
     budget_of(bench, options).check(labels_to_run(actions))
     return RunRequest(
         options=options,
@@ -181,7 +183,7 @@ def _partitions(bench: "Bench", plan: Plan, options: RunOptions) -> tuple[Partit
 
 
 def _paid(plan: Plan, actions: pa.Table) -> tuple[str, ...]:
-    """Labels of setups that would run a tool with credentials: these may spend money."""
+    """Labels of setups that would run a tool with credentials or a model API: these may spend money."""
     to_run = actions.filter(pc.equal(actions["action"], "run"))
     pairs = set(zip(to_run["evaluation"].to_pylist(), to_run["setup_digest"].to_pylist(), strict=True))
     return tuple(
@@ -189,7 +191,10 @@ def _paid(plan: Plan, actions: pa.Table) -> tuple[str, ...]:
             {
                 plan.setups[pair].setup.label
                 for pair in pairs
-                if any(definition.credentials.env for definition, _ in plan.setups[pair].setup.tools())
+                if any(
+                    definition.credentials.env or definition.model_api is not None
+                    for definition, _ in plan.setups[pair].setup.tools()
+                )
             }
         )
     )

@@ -173,6 +173,7 @@ def machine_on(bench: "Bench | None", base: Path, setup: "Setup", kit: "Kit") ->
     from bench_pipeline.execution.sandbox import Limits
     from bench_pipeline.pipeline.material import project_files
     from bench_pipeline.pipeline.programs import program_problem
+    from bench_pipeline.pipeline.upstreams import upstream_problem
     from bench_pipeline.scenarios.live import Machine
 
     files = {tool.name: tool.files for tool, _ in setup.tools() if tool.files}
@@ -183,7 +184,10 @@ def machine_on(bench: "Bench | None", base: Path, setup: "Setup", kit: "Kit") ->
     found = {tool.name: project_files(bench, tool)[0] for tool, _ in setup.tools() if bench and tool.files}
     for leaf in setup.leaves():
         why = network_refusal(leaf.definition, kit.sandbox, leaf.effects().values())
-        why = why or (program_problem(bench, leaf, found) if bench is not None else None)
+        if bench is not None:
+            why = why or program_problem(bench, leaf, found) or upstream_problem(bench, leaf)
+        elif leaf.definition.model_api is not None:
+            why = why or "its model is reached through the upstreams of a project: name one with --project"
         if why is not None:
             raise RefusedError(f"starting {leaf.tool}", why)
     limits = bench.limits(None) if bench is not None else Limits(wall_s=_CHECK_S)

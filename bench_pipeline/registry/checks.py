@@ -22,6 +22,7 @@ from bench_pipeline.registry.documents import (
 from bench_pipeline.registry.formats import USAGE_FORMATS
 from bench_pipeline.registry.names import same_name
 from bench_pipeline.registry.placeholders import (
+    API_PLACEHOLDERS,
     COMMAND_PLACEHOLDERS,
     OPTION_PLACEHOLDERS,
     OPTIONS_ELEMENT,
@@ -50,7 +51,9 @@ def tool_problems(tool: ToolDocument) -> Iterator[Found]:
             "needs invoke (how the tool is started), or extends: builtin (an overlay of a built-in tool)",
         )
     else:
-        yield from _invoke_problems(tool.invoke, has_files=bool(tool.files))
+        yield from _invoke_problems(
+            tool.invoke, has_files=bool(tool.files), has_api=tool.model_api is not None
+        )
     if tool.version is not None and tool.version.pattern is not None:
         yield from _pattern_problems(tool.version.pattern)
     if tool.usage is not None:
@@ -63,7 +66,7 @@ def tool_problems(tool: ToolDocument) -> Iterator[Found]:
         yield from _option_problems(("options", name), option)
 
 
-def _invoke_problems(invoke: Invoke, *, has_files: bool) -> Iterator[Found]:
+def _invoke_problems(invoke: Invoke, *, has_files: bool, has_api: bool) -> Iterator[Found]:
     if bool(invoke.command) == (invoke.replay is not None):
         yield ("invoke",), "needs either command (arguments to run) or replay (a file of recorded patches)"
     texts: list[tuple[tuple[str | int, ...], str]] = [
@@ -80,6 +83,13 @@ def _invoke_problems(invoke: Invoke, *, has_files: bool) -> Iterator[Found]:
                 field,
                 "{files} is the folder of the project files that files: lists, and there is no files:",
             )
+        if not has_api and set(placeholders([text])).intersection(API_PLACEHOLDERS):
+            yield (
+                field,
+                "{api_url} and {api_key} lead to the API that model_api: names, and there is no model_api:",
+            )
+    if has_api and invoke.replay is not None:
+        yield ("model_api",), "is for a tool with a command; recorded patches need no model"
     if invoke.replay is not None:
         folder, _, file = invoke.replay.rpartition("/")
         if "{" in folder or placeholders([file]) != ["model"] or file.count("{model}") != 1:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from bench_pipeline.registry.documents import (
     Credentials,
     Invoke,
+    ModelApi,
     Network,
     Option,
     ToolModel,
@@ -30,6 +31,7 @@ class ToolDefinition:
     usage: Usage | None = None
     credentials: Credentials = field(default_factory=Credentials)
     network: Network = field(default_factory=Network)
+    model_api: ModelApi | None = None
     models: Mapping[str, ToolModel] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
     droppings: tuple[str, ...] = ()
@@ -59,6 +61,8 @@ class ToolDefinition:
             "droppings": sorted(set(self.droppings)),
             "delivers": self.delivers,
             "files": sorted(set(self.files)),
+            # Not named where there is none, so that tools without one keep the identities that they had before.
+            **({} if self.model_api is None else {"model_api": self.model_api}),
         }
 
 

@@ -35,6 +35,7 @@ FILLED = BeforeValidator(_filled)
 Rate = Annotated[Float, Field(ge=0)]
 ExitCode = Annotated[Int, Field(ge=0, le=255)]
 Names = tuple[Name, ...]
+ModelApi = Literal["chat-completions", "responses", "messages"]
 
 
 class Network(StrictModel):
@@ -53,7 +54,8 @@ class Invoke(StrictModel):
     """How a tool is started: a command, or the file of recorded patches that it replays.
 
     Placeholders: ``{prompt}``, ``{prompt_file}``, ``{workdir}``, ``{home}``, ``{model_id}``, ``{effort}``,
-    ``{handover}``, ``{files}``; the element ``{options}`` is where the arguments of options go (else last).
+    ``{handover}``, ``{files}``, and with ``model_api`` also ``{api_url}`` and ``{api_key}``; the element
+    ``{options}`` is where the arguments of options go (else last).
     """
 
     command: TextList = Field((), description="The arguments, run without a shell; placeholders are filled.")
@@ -163,6 +165,11 @@ class ToolDocument(StrictModel):
     usage: Usage | None = Field(None, description="How what it reports is read.")
     credentials: Credentials = Field(default_factory=Credentials, description="What secrets it needs.")
     network: Network = Field(default_factory=Network, description="What it must reach.")
+    model_api: ModelApi | None = Field(
+        None,
+        description="The model API that it speaks, at {api_url} (http://127.0.0.1:PORT, the path after it is /v1) "
+        "with the key {api_key}: real keys stay with the upstreams of config.yaml.",
+    )
     models: dict[Name, ToolModel] = Field(default_factory=dict, description="Its models by short name.")
     options: dict[SafeName, Option] = Field(default_factory=dict, description="What evaluations may vary.")
     droppings: TextList = Field(

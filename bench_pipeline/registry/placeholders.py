@@ -13,7 +13,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 PROMPT_PLACEHOLDERS = ("prompt", "workdir", "handover")
-COMMAND_PLACEHOLDERS = ("prompt", "prompt_file", "workdir", "home", "model_id", "effort", "handover", "files")
+API_PLACEHOLDERS = ("api_url", "api_key")
+COMMAND_PLACEHOLDERS = (
+    "prompt", "prompt_file", "workdir", "home", "model_id", "effort", "handover", "files", *API_PLACEHOLDERS,
+)  # fmt: skip
 OPTION_PLACEHOLDERS = (*COMMAND_PLACEHOLDERS, "value")
 OPTIONS_ELEMENT = "{options}"
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from bench_pipeline.documents import read_document
 from bench_pipeline.errors import DocumentError, Problem
@@ -21,20 +22,55 @@ from bench_pipeline.registry.tokens import TokenCounts
 CLASSES = ("input", "cache_read", "cache_write", "output")
 _MILLION = Decimal(1_000_000)
 
+RatesByClass = tuple[Decimal | None, Decimal | None, Decimal | None, Decimal | None]
+
 
 @dataclass(frozen=True)
 class ModelPrice:
     """USD per million tokens by class, None where unknown.
 
     ``below`` is the number of input tokens, cached ones included, from which the provider charges more; a
-    sum over several requests beyond it has no known price.
+    sum over several requests beyond it has no known price. ``highest`` are the rates of the dearest step,
+    where there are steps.
     """
 
-    rates: tuple[Decimal | None, Decimal | None, Decimal | None, Decimal | None]
+    rates: RatesByClass
     below: int | None = None
+    highest: RatesByClass | None = None
+
+    def most(self, input_tokens: int, output_tokens: int) -> Decimal:
+        """The most USD that one request with so many tokens can cost, whatever class its input falls in."""
+        steps = zip(self.rates, self.highest or self.rates, strict=True)
+        dearest = [max(rate or 0, other or 0) for rate, other in steps]
+        return (input_tokens * max(dearest[:3]) + output_tokens * dearest[3]) / _MILLION
+
+    def document(self) -> dict[str, object]:
+        """The price as JSON values."""
+        return {
+            "rates": [None if rate is None else str(rate) for rate in self.rates],
+            "below": self.below,
+            "highest": None
+            if self.highest is None
+            else [None if rate is None else str(rate) for rate in self.highest],
+        }
+
+    @classmethod
+    def from_document(cls, document: "Mapping[str, Any]") -> "ModelPrice":
+        """The price that ``document`` was made of."""
+        rates, highest = (
+            None if found is None else tuple(None if rate is None else Decimal(rate) for rate in found)
+            for found in (document["rates"], document["highest"])
+        )
+        assert rates is not None
+        return cls(rates, document["below"], highest)  # type: ignore[arg-type]
 
     def cost(self, tokens: TokenCounts) -> float | None:
         """USD for ``tokens``; None when a count, or the rate of a class that was used, is unknown."""
+        exact = self.exact(tokens)
+        return None if exact is None else float(exact)
+
+    def exact(self, tokens: TokenCounts) -> Decimal | None:
+        """As ``cost``, without rounding."""
         counts = (tokens.input, tokens.cache_read, tokens.cache_write, tokens.output)
         total, prompt = Decimal(0), 0
         for index, (count, rate) in enumerate(zip(counts, self.rates, strict=True)):
@@ -44,7 +80,7 @@ class ModelPrice:
             prompt += count if index < 3 else 0
         if self.below is not None and prompt >= self.below:
             return None
-        return float(total / _MILLION)
+        return total / _MILLION
 
 
 @dataclass(frozen=True)
@@ -149,11 +185,15 @@ def _library_price(prices: object) -> ModelPrice | None:
         ]
         prices = active[-1] if active else prices[0].prices
     found: list[Decimal | None] = []
+    dearest: list[Decimal | None] = []
     starts: list[int] = []
     for name in CLASSES:
         rate = getattr(prices, f"{name}_mtok", None)
-        if isinstance(rate, TieredPrices):
-            starts += [tier.start for tier in rate.tiers]
-            rate = rate.base
-        found.append(rate)
-    return ModelPrice((found[0], found[1], found[2], found[3]), min(starts, default=None))
+        steps = rate.tiers if isinstance(rate, TieredPrices) else []
+        starts += [tier.start for tier in steps]
+        found.append(rate.base if isinstance(rate, TieredPrices) else rate)
+        dearest.append(
+            max([tier.price for tier in steps] + [found[-1] or Decimal(0)]) if steps else found[-1]
+        )
+    highest = (dearest[0], dearest[1], dearest[2], dearest[3]) if starts else None
+    return ModelPrice((found[0], found[1], found[2], found[3]), min(starts, default=None), highest)

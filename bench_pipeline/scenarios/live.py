@@ -7,6 +7,7 @@ there at the start are as they were.
 """
 
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -14,13 +15,13 @@ from pathlib import Path
 
 from bench_pipeline.errors import BenchError, RefusedError
 from bench_pipeline.evaluations import Setup, StepSetup
-from bench_pipeline.execution.invocation import render_invocation
 from bench_pipeline.execution.job import Kit
 from bench_pipeline.execution.manifest import Exclusions, Manifest, take_manifest
 from bench_pipeline.execution.overlay import Overlay, capture
-from bench_pipeline.execution.sandbox import Command, Limits, Mount, ProcessEnd
+from bench_pipeline.execution.sandbox import Command, Limits, Mount
 from bench_pipeline.execution.sandbox.base import TOOL_FILES
-from bench_pipeline.execution.usage import ToolEnd, ToolOutputs, merge_ends, parse_end
+from bench_pipeline.execution.tool_use import ToolUse, use_tool
+from bench_pipeline.execution.usage import ToolEnd, ToolOutputs, merge_ends
 from bench_pipeline.execution.verification import describe_end, run_setup
 from bench_pipeline.execution.workspace import Workspace
 from bench_pipeline.scenarios.checks import HarnessCheck, checks_for, is_test, label
@@ -48,17 +49,17 @@ class Machine:
 class _Run:
     """What the steps of a setup did so far."""
 
-    ends: list[ProcessEnd] = field(default_factory=list)
-    reports: list[ToolEnd] = field(default_factory=list)
+    uses: list[ToolUse] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    cell: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def seconds(self) -> float:
-        return sum(end.duration_s for end in self.ends)
+        return sum(use.process.duration_s for use in self.uses)
 
     @property
-    def timed_out(self) -> bool:
-        return bool(self.ends) and self.ends[-1].timed_out
+    def report(self) -> ToolEnd:
+        return merge_ends([use.end for use in self.uses])
 
 
 def run_live(
@@ -91,7 +92,7 @@ def run_live(
         run = _use_tools(scenario, setup, machine, workspace)
         _refuse_unmeasured(scenario, setup, run, machine)
         overlay = _without_tests(capture(workspace.place.tree, before, exclude), before)
-    report = merge_ends(run.reports)
+    report = run.report
     header = {
         "run_id": run_id,
         "scenario": scenario.name,
@@ -129,7 +130,7 @@ def _use_tools(scenario: Scenario, setup: Setup, machine: Machine, workspace: Wo
             workspace.renew_home()
         remaining = max(deadline - time.monotonic(), 0.0)
         _use_tool(scenario, leaf, machine, workspace, remaining, run)
-        last, report = run.ends[-1], run.reports[-1]
+        last, report = run.uses[-1].process, run.uses[-1].reported
         if last.timed_out or last.signal is not None or not (ended(report) or report.state == "exit"):
             break
     return run
@@ -142,22 +143,19 @@ def _use_tool(
     files = machine.tool_files.get(leaf.tool)
     mounts = (*place.mounts, Mount(files, TOOL_FILES)) if files is not None else place.mounts
     place = replace(place, mounts=mounts, handover=place.handover if leaf.name else None)
-    invocation = render_invocation(leaf, prompt=scenario.goal, paths=kit.sandbox.view(place))
-    invocation.prepare(place.home)
-    name = leaf.name or "tool"
-    end = kit.sandbox.run(
-        invocation.command,
-        place,
-        replace(machine.limits, wall_s=seconds if leaf.timeout_s is None else min(seconds, leaf.timeout_s)),
-        stdout=workspace.logs / f"{name}.stdout",
-        stderr=workspace.logs / f"{name}.stderr",
-        cancel=kit.cancel,
+    used = use_tool(
+        leaf,
+        prompt=scenario.goal,
+        place=place,
+        limits=replace(
+            machine.limits, wall_s=seconds if leaf.timeout_s is None else min(seconds, leaf.timeout_s)
+        ),
+        kit=kit,
+        logs=workspace.logs,
+        cell=run.cell,
     )
-    outputs = invocation.outputs(end.stdout, end.stderr, place.home)
-    report = parse_end(invocation.usage_format, outputs)
-    run.ends.append(end)
-    run.reports.append(report)
-    run.events += _steps(invocation.usage_format, outputs, report, leaf)
+    run.uses.append(used)
+    run.events += _steps(used.invocation.usage_format, used.outputs, used.reported, leaf)
 
 
 def _steps(usage_format: str, outputs: ToolOutputs, report: ToolEnd, leaf: StepSetup) -> Iterator[Event]:
@@ -178,10 +176,18 @@ def _refuse_unmeasured(scenario: Scenario, setup: Setup, run: _Run, machine: Mac
 
     What a tool says of its failure may hold a credential, and errors are logged.
     """
-    last, report = run.ends[-1], merge_ends(run.reports)
+    used, report = run.uses[-1], run.report
+    last, traffic = used.process, used.traffic
     tried, clean = _tried(scenario, setup), machine.kit.redactor.redact_text
+    if not used.whole:
+        raise BenchError(tried, "the gateway to model APIs ended", "run it again")
     if last.cancelled:
         raise BenchError(tried, "it was interrupted", "run it again")
+    if traffic is not None and traffic.cap is not None:
+        raise BenchError(tried, traffic.cap, "raise it under spending in config.yaml")
+    if traffic is not None and traffic.outage is not None:
+        kind, said = traffic.outage
+        raise BenchError(tried, f"the model or its API failed ({kind}): {clean(said)}", "run it again")
     if report.state == "error":
         kind = f" ({report.error_class})" if report.error_class else ""
         reason = clean(report.error or "no reason given")

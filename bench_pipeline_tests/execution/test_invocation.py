@@ -1,5 +1,6 @@
 """A tool is started with exactly what its definition and the setup say."""
 
+import json
 import os
 import subprocess
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from bench_pipeline.evaluations import StepSetup
 from bench_pipeline.execution.invocation import (
     MAX_ARGUMENT_BYTES,
     PROMPT_FILE,
+    ApiAddress,
     network_refusal,
     precondition_problem,
     render_invocation,
@@ -27,7 +29,7 @@ from bench_pipeline.registry.formats import USAGE_FORMATS
 
 PATHS = PlacePaths(tree="/workspace", home="/home/agent", tmp="/tmp", handover=None, files=None)
 AGENTS = ("claude-code", "codex", "mini-swe-agent", "aider", "opencode")
-KEYS = {"ANTHROPIC_API_KEY": "sk-ant-x", "OPENAI_API_KEY": "sk-x"}
+API = ApiAddress("http://127.0.0.1:8800", "throw-away")
 
 
 @dataclass
@@ -226,7 +228,7 @@ class TestBuiltIn:
         step = _step(
             definition, model=model, model_id=chosen.id, **{"effort": next(iter(chosen.effort), None), **more}
         )
-        return render_invocation(step, prompt=prompt, paths=PATHS, environ=KEYS)
+        return render_invocation(step, prompt=prompt, paths=PATHS, api=API, environ={})
 
     def test_every_format_that_a_definition_may_name_has_a_parser(self):
         assert set(USAGE_FORMATS) == set(PARSERS)
@@ -237,6 +239,21 @@ class TestBuiltIn:
         assert "-rf is the task" not in made.argv
         given = made.stdin + b"".join(made.home_files.values()) + "".join(made.argv).encode()
         assert given.count(b"-rf is the task") == 1
+
+    @pytest.mark.parametrize("name", AGENTS)
+    def test_its_model_is_reached_through_the_gateway_and_nothing_else(self, registry, name):
+        definition, made = registry.tool(name), self._made(registry, name)
+        assert definition.model_api is not None
+        assert (definition.credentials.env, definition.network.allow, dict(made.secrets)) == ((), (), {})
+        told = [*made.argv, *made.env.values()]
+        assert any(API.url in text for text in told)
+        assert any(API.key in text for text in made.env.values())
+        assert not any("https://" in text for text in told)
+
+    def test_the_configuration_of_opencode_is_json_that_names_its_one_model(self, registry):
+        config = json.loads(self._made(registry, "opencode").env["OPENCODE_CONFIG_CONTENT"])
+        assert config["model"] == config["small_model"] == "bench/gpt-5.5"
+        assert list(config["provider"]["bench"]["models"]) == ["gpt-5.5"]
 
     @pytest.mark.parametrize("name", AGENTS)
     def test_model_and_effort_reach_the_command_and_no_placeholder_is_left(self, registry, name):

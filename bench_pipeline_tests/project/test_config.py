@@ -19,7 +19,13 @@ harvest: {test_patterns: [tests/**], noise_patterns: ["*.md"]}
 results: s3://bucket/store
 sandbox: {backend: bubblewrap, allow_process: true}
 agent: {allow_hosts: [api.example.com]}
-spending: {max_cost_usd: 10, max_cells: 100, assume_cost_usd: 0.5}
+spending:
+  max_cost_usd: 10
+  max_cells: 100
+  assume_cost_usd: 0.5
+  max_requests: 5000
+  max_tokens: 1000000
+  cell: {max_requests: 50, max_tokens: 100000, max_cost_usd: 0.5}
 tries: 2
 ranking: {min_coverage: 0.5}
 attestation: require
@@ -120,6 +126,7 @@ def test_a_wrong_key_names_the_nearest(tmp_path: Path) -> None:
         ("spending: {max_cost_usd: -1}", "spending.max_cost_usd"),
         ("spending: {max_cost_usd: .nan}", "spending.max_cost_usd"),
         ("spending: {max_cells: 0}", "spending.max_cells"),
+        ("spending: {cell: {max_requests: 0}}", "spending.cell.max_requests"),
         ("tries: 0", "tries"),
         ("ranking: {min_coverage: 1.1}", "ranking.min_coverage"),
         ("attestation: on", "attestation"),

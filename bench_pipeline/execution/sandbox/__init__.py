@@ -12,7 +12,18 @@ from bench_pipeline.execution.sandbox.base import (
     PlacePaths,
     ProcessEnd,
     Sandbox,
+    Served,
 )
 from bench_pipeline.execution.sandbox.choose import open_sandbox
 
-__all__ = ["Command", "Limits", "Mount", "Place", "PlacePaths", "ProcessEnd", "Sandbox", "open_sandbox"]
+__all__ = [
+    "Command",
+    "Limits",
+    "Mount",
+    "Place",
+    "PlacePaths",
+    "ProcessEnd",
+    "Sandbox",
+    "Served",
+    "open_sandbox",
+]

@@ -3,18 +3,21 @@
 No backend and no process is known here.
 """
 
+import socket
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 # Everything of the host's environment is left out; these are the same on every machine.
 FIXED_ENVIRONMENT = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "TZ": "UTC"}
 TOOL_FILES = "/opt/tool"
 _MIB = 1 << 20
+
+Loopback = Literal["own", "host", "closed"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,17 @@ class PlacePaths:
 
 
 @dataclass(frozen=True)
+class Served:
+    """A port of 127.0.0.1, as a command sees it, that somebody outside answers.
+
+    ``take`` is given the listening socket before the command starts, and owns it from then on.
+    """
+
+    port: int
+    take: Callable[[socket.socket], None]
+
+
+@dataclass(frozen=True)
 class ProcessEnd:
     """How a command ended.
 
@@ -135,12 +149,14 @@ class ProcessEnd:
 class Sandbox(Protocol):
     """A way to run a command of a cell.
 
-    ``isolates`` says whether a hostile command is held; ``notice`` is one line that a person has to see
-    before anything runs, or None.
+    ``isolates`` says whether a hostile command is held; ``loopback`` whose 127.0.0.1 a command sees: one of its
+    ``own`` that can be served, the ``host``'s, or one that is ``closed`` to everybody outside; ``notice`` is one
+    line that a person has to see before anything runs, or None.
     """
 
     name: str
     isolates: bool
+    loopback: Loopback
     notice: str | None
 
     def policy(self) -> dict[str, Any]:
@@ -160,11 +176,12 @@ class Sandbox(Protocol):
         stdout: Path,
         stderr: Path,
         cancel: threading.Event | None = None,
+        served: Served | None = None,
     ) -> ProcessEnd:
         """Run a command to its end and leave no process of it behind.
 
         Its output is written to the files ``stdout`` and ``stderr``. Setting ``cancel`` ends it as the time
-        limit does.
+        limit does. ``served`` is for a sandbox whose loopback is its ``own``.
 
         Raises:
             SandboxError: it could not be started; nothing of the command has run.

@@ -13,7 +13,9 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -22,14 +24,17 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bench_pipeline.errors import SandboxError
+from bench_pipeline.execution.sandbox import listener
 from bench_pipeline.execution.sandbox.base import (
     FIXED_ENVIRONMENT,
     TOOL_FILES,
     Command,
     Limits,
+    Loopback,
     Place,
     PlacePaths,
     ProcessEnd,
+    Served,
 )
 from bench_pipeline.execution.sandbox.census import (
     Pinned,
@@ -59,6 +64,7 @@ _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SHM_BYTES = 256 << 20
 _REPORT_S = 5.0
 _KILL_S = 60.0
+_LISTEN_S = 60.0
 # Process 1 and the shell that holds the command.
 _OWN_TASKS = 2
 
@@ -160,6 +166,7 @@ class Bubblewrap:
 
     name = "bubblewrap"
     isolates = True
+    loopback: Loopback = "own"
     notice: str | None = None
 
     def __init__(self, program: str) -> None:
@@ -196,6 +203,7 @@ class Bubblewrap:
         stdout: Path,
         stderr: Path,
         cancel: threading.Event | None = None,
+        served: Served | None = None,
     ) -> ProcessEnd:
         """Run a command to its end; see ``base.Sandbox``."""
         popen, status = self._start(command, place)
@@ -203,6 +211,8 @@ class Bubblewrap:
         with os.fdopen(status, "rb") as facts:
             held = _hold(popen, facts, limits)
             with held.main, held.init, held.outer, held.popen:
+                if served is not None:
+                    _serve(held, served)
                 folders = tuple(
                     f for f in (place.tree, place.home, place.tmp, place.handover) if f is not None
                 )
@@ -262,6 +272,32 @@ def _hold(popen: subprocess.Popen[bytes], facts: BinaryIO, limits: Limits) -> _H
         if isinstance(error, (OSError, LookupError, ValueError)):
             raise SandboxError(_TRIED, f"it ended before its command began: {error}", _REMEDY) from error
         raise
+
+
+def _serve(held: _Held, served: Served) -> None:
+    """Make the listening socket in the network of a held sandbox, and hand it over; ends the sandbox if it cannot."""
+    try:
+        served.take(_listen_in(held.init.pid, served.port))
+    except BaseException:
+        held.kill()
+        raise
+
+
+def _listen_in(pid: int, port: int) -> socket.socket:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", listener.__file__, str(pid), str(port), str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_LISTEN_S,
+        )
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise SandboxError(_TRIED, f"no port could be opened in its network: {said}", _REMEDY)
+        return socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0])
 
 
 def _freeze(pid: int) -> None:

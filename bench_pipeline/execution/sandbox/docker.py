@@ -21,9 +21,11 @@ from bench_pipeline.execution.sandbox.base import (
     TOOL_FILES,
     Command,
     Limits,
+    Loopback,
     Place,
     PlacePaths,
     ProcessEnd,
+    Served,
 )
 from bench_pipeline.execution.sandbox.bubblewrap import GATE, INSIDE
 from bench_pipeline.execution.sandbox.census import Pinned, wait_status
@@ -131,6 +133,7 @@ class Docker:
 
     name = "docker"
     isolates = True
+    loopback: Loopback = "closed"
     notice: str | None = None
 
     def __init__(self, program: str) -> None:
@@ -162,6 +165,7 @@ class Docker:
         stdout: Path,
         stderr: Path,
         cancel: threading.Event | None = None,
+        served: Served | None = None,  # noqa: ARG002 - its loopback is not its own
     ) -> ProcessEnd:
         """Run a command to its end; see ``base.Sandbox``."""
         held = self._hold(command, place, limits)

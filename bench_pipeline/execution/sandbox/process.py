@@ -21,9 +21,11 @@ from bench_pipeline.execution.sandbox.base import (
     FIXED_ENVIRONMENT,
     Command,
     Limits,
+    Loopback,
     Place,
     PlacePaths,
     ProcessEnd,
+    Served,
 )
 from bench_pipeline.execution.sandbox.census import (
     Pinned,
@@ -91,6 +93,7 @@ class Process:
 
     name = "process"
     isolates = False
+    loopback: Loopback = "host"
     notice: str | None = (
         "no isolation: tools run as plain processes and can read and change everything that you can"
     )
@@ -118,6 +121,7 @@ class Process:
         stdout: Path,
         stderr: Path,
         cancel: threading.Event | None = None,
+        served: Served | None = None,  # noqa: ARG002 - its loopback is not its own
     ) -> ProcessEnd:
         """Run a command to its end; see ``base.Sandbox``."""
         held = self._hold(command, place, limits)

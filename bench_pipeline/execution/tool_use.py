@@ -1,0 +1,114 @@
+"""One use of a tool: its command run in a place, and all that is known of it then.
+
+What belongs here: the way from a setup to what its tool did, with the door to its model API where it has one. What does
+not: what comes before and after in a cell (``steps``) or a scenario, and what it means (``outcome``).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench_pipeline.errors import SandboxError
+from bench_pipeline.evaluations import StepSetup
+from bench_pipeline.execution.gateway import Session, Traffic
+from bench_pipeline.execution.invocation import ApiAddress, Invocation, render_invocation
+from bench_pipeline.execution.job import Kit
+from bench_pipeline.execution.sandbox import Limits, Place, ProcessEnd
+from bench_pipeline.execution.usage import ToolEnd, ToolOutputs, parse_end
+
+_CLASSES = ("input", "cache_read", "cache_write", "output")
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """A use of a tool that is over.
+
+    ``reported`` is what the tool says of itself, ``end`` the same with the tokens that the gateway counted in place of
+    the tool's own. ``traffic`` is None for a tool that has no model API; ``whole``: the gateway was there to the end.
+    """
+
+    invocation: Invocation
+    process: ProcessEnd
+    outputs: ToolOutputs
+    reported: ToolEnd
+    traffic: Traffic | None = None
+    whole: bool = True
+
+    @property
+    def end(self) -> ToolEnd:
+        """How the tool ended by its own account, and what it used by ours."""
+        if self.traffic is None:
+            return self.reported
+        return replace(
+            self.reported,
+            tokens=self.traffic.tokens,
+            turns=self.traffic.answered,
+            # The price of what was counted is exact; a figure of the tool's own is at best the same.
+            cost_is_real=False,
+        )
+
+    def traffic_document(self) -> dict[str, object] | None:
+        """What was counted, what the tool reported, and by how much the tool is off, where it says."""
+        if self.traffic is None:
+            return None
+        counted, said = self.traffic.tokens, self.reported.tokens
+        reported = {name: getattr(said, name) for name in _CLASSES}
+        return {
+            "schema": 1,
+            **self.traffic.document(),
+            "reported": {
+                **reported,
+                "turns": self.reported.turns,
+                "cost_usd": self.reported.cost_reported_usd,
+            },
+            "difference": {
+                name: None if value is None else value - (getattr(counted, name) or 0)
+                for name, value in reported.items()
+            },
+        }
+
+
+def use_tool(
+    leaf: StepSetup, *, prompt: str, place: Place, limits: Limits, kit: Kit, logs: Path, cell: str
+) -> ToolUse:
+    """Run a tool to its end; ``cell`` is what its uses share their caps by.
+
+    Raises:
+        RefusedError: it cannot be started; nothing of it has run.
+        SandboxError: the sandbox or the gateway could not be started.
+    """
+    name = leaf.name or "tool"
+    with _door(leaf, kit, cell) as door:
+        api = ApiAddress(door.url, door.key) if door is not None else None
+        invocation = render_invocation(leaf, prompt=prompt, paths=kit.sandbox.view(place), api=api)
+        invocation.prepare(place.home)
+        process = kit.sandbox.run(
+            invocation.command,
+            place,
+            limits,
+            stdout=logs / f"{name}.stdout",
+            stderr=logs / f"{name}.stderr",
+            cancel=door.cancel if door is not None else kit.cancel,
+            served=door.served if door is not None else None,
+        )
+    outputs = invocation.outputs(process.stdout, process.stderr, place.home)
+    reported = parse_end(invocation.usage_format, outputs)
+    if door is None:
+        return ToolUse(invocation, process, outputs, reported)
+    return ToolUse(invocation, process, outputs, reported, door.traffic, door.whole)
+
+
+@contextmanager
+def _door(leaf: StepSetup, kit: Kit, cell: str) -> Iterator[Session | None]:
+    """A door of the gateway for a tool that speaks a model API."""
+    api = leaf.definition.model_api
+    if api is None:
+        yield None
+        return
+    if kit.gateway is None:
+        raise SandboxError(
+            f"starting {leaf.tool}", "there is no gateway to model APIs here", "run it in a project"
+        )
+    with kit.gateway.session(api, leaf.model_id, kit.sandbox, cell=cell, cancel=kit.cancel) as session:
+        yield session
