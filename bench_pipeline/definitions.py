@@ -12,9 +12,9 @@ from bench_pipeline.defs.assets.ledgers import ledger_lane
 from bench_pipeline.defs.assets.policies import policy_lane
 from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
-from bench_pipeline.defs.jobs import jobs_of
+from bench_pipeline.defs.jobs import job_of_tables, jobs_of
 from bench_pipeline.defs.schedules import nightly_schedule, nightly_scores
-from bench_pipeline.defs.sensors import ledger_sensor
+from bench_pipeline.defs.sensors import follow_sensor, ledger_sensor
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
 
@@ -40,15 +40,20 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         # Of backfill policies: nobody who runs `bench` can do anything about it.
         warnings.simplefilter("ignore", dg.BetaWarning)
         lanes = [make(bench.max_attempts()) for make in _LANES]
+    jobs = jobs_of(lanes)
     return dg.Definitions(
         assets=[
             *chain.from_iterable(lane.inputs for lane in lanes),
             *chain.from_iterable(lane.assets for lane in lanes),
         ],
         asset_checks=[check for lane in lanes for check in (*map(table_checks, lane.tables), *lane.checks)],
-        jobs=jobs_of(lanes),
+        jobs=jobs,
         schedules=[nightly_schedule(bench)],
-        sensors=[ledger_sensor, nightly_scores(bench)],
+        sensors=[
+            ledger_sensor,
+            nightly_scores(bench),
+            follow_sensor(jobs, job_of_tables(lanes), bench.max_attempts()),
+        ],
         resources=chosen,
         executor=_executor(bench),
     )

@@ -20,25 +20,34 @@ _SCORE = (
     "Score, compare and judge what was measured, attempt by attempt. Comparisons of policies ask their model, unless "
     "it is a recording or every attempt is known; comparisons of scenarios run the tools that they name, once."
 )
-
 _LEDGERS = "Read ledgers that are new or have changed, and sum them up per route. Started by `ledger_sensor`."
+_DESCRIPTIONS = {EVALUATE: _EVALUATE, SCORE: _SCORE, LEDGERS: _LEDGERS}
 
 
 def jobs_of(lanes: Sequence[Lane]) -> "list[UnresolvedAssetJobDefinition]":
     """The jobs over the assets of all lanes; one without assets is left out."""
-    shapes = (
-        (EVALUATE, [asset for lane in lanes for asset in lane.by_tier], _EVALUATE),
-        (SCORE, [asset for lane in lanes for asset in lane.by_attempt], _SCORE),
-        (LEDGERS, [asset for lane in lanes for asset in lane.by_ledger], _LEDGERS),
-    )
     return [
         dg.define_asset_job(
             name,
             selection=dg.AssetSelection.assets(*assets),
-            description=text,
+            description=_DESCRIPTIONS[name],
             # What can be tried again is tried again inside the run, cell by cell and within its budget.
             tags={"dagster/max_retries": "0"},
         )
-        for name, assets, text in shapes
+        for name, assets in _shapes(lanes).items()
         if assets
     ]
+
+
+def job_of_tables(lanes: Sequence[Lane]) -> dict[str, str]:
+    """The job that makes each table."""
+    return {asset.key.to_user_string(): job for job, assets in _shapes(lanes).items() for asset in assets}
+
+
+def _shapes(lanes: Sequence[Lane]) -> dict[str, list[dg.AssetsDefinition]]:
+    """The assets of each job: those of one partition shape, of all lanes."""
+    return {
+        EVALUATE: [asset for lane in lanes for asset in lane.by_tier],
+        SCORE: [asset for lane in lanes for asset in lane.by_attempt],
+        LEDGERS: [asset for lane in lanes for asset in lane.by_ledger],
+    }

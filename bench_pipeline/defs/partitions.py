@@ -5,6 +5,7 @@ attempt axis has the size that the project's config gave it when the code locati
 while a daemon is up.
 """
 
+from collections.abc import Mapping
 from functools import cache
 
 import dagster as dg
@@ -68,6 +69,11 @@ def columns_of(key: str) -> dict[str, str | int]:
     """The columns that a key such as ``1|smoke`` or ``1`` stands for, by name."""
     attempt, _, tier = key.partition("|")
     return {"attempt": int(attempt), "tier": tier} if tier else {"attempt": int(attempt)}
+
+
+def key_of_columns(columns: Mapping[str, str]) -> str:
+    """The Dagster key of the columns of a partition; the reverse of ``columns_of``."""
+    return dg.MultiPartitionKey(columns) if len(columns) > 1 else columns["attempt"]
 
 
 def key_of(partition: Partition) -> dg.MultiPartitionKey:

@@ -3,16 +3,28 @@
 What belongs here: turning what a use case asks for into run requests. What does not: deciding.
 """
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import dagster as dg
 
+from bench_pipeline.cli.sweeping import sweep
 from bench_pipeline.defs.jobs import LEDGERS
-from bench_pipeline.defs.partitions import LEDGER_AXIS, range_tags
-from bench_pipeline.defs.runs import run_of
+from bench_pipeline.defs.partitions import LEDGER_AXIS, key_of_columns, range_tags
+from bench_pipeline.defs.runs import refused_tables, run_of, tables_in_flight
 from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.following import Request as FollowRequest
+from bench_pipeline.pipeline.following import Situation, follow
 from bench_pipeline.pipeline.ledger_watch import Request, look
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 # Two looks that agree make a ledger whole, so it waits for less than half a minute.
 _SECONDS = 10
+_FOLLOW_SECONDS = 30
 
 
 @dg.sensor(
@@ -40,6 +52,49 @@ def ledger_sensor(
         ]
         if found.new_keys
         else [],
+    )
+
+
+def follow_sensor(
+    jobs: Sequence["UnresolvedAssetJobDefinition"], job_of: Mapping[str, str], max_attempts: int
+) -> dg.SensorDefinition:
+    """The sensor over the store, for jobs of which ``job_of`` says what tables each makes."""
+
+    @dg.sensor(
+        name="follow_sensor",
+        jobs=list(jobs),
+        minimum_interval_seconds=_FOLLOW_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            "Compares what rankings, comparisons, results, scores and leaderboards were made from with what is in the "
+            "store, and asks for those that are behind. Nothing that runs tools or asks models is asked for."
+        ),
+    )
+    def follows(
+        context: dg.SensorEvaluationContext, bench: dg.ResourceParam[Bench]
+    ) -> list[dg.RunRequest] | dg.SkipReason:
+        instance = context.instance
+        sweep(instance, Path(instance.root_directory))
+        situation = Situation(
+            job_of,
+            tables_in_flight(instance, job_of),
+            refused_tables(instance, job_of),
+            partial(run_of, instance),
+        )
+        requests = follow(bench.again(), situation, max_attempts)
+        if not requests:
+            return dg.SkipReason("nothing is behind that could be made now")
+        return [_follow_request(request) for request in requests]
+
+    return follows
+
+
+def _follow_request(request: FollowRequest) -> dg.RunRequest:
+    return dg.RunRequest(
+        run_key=request.key,
+        job_name=request.job,
+        asset_selection=[dg.AssetKey(table) for table in request.tables],
+        tags=range_tags(key_of_columns(request.first), key_of_columns(request.last)) if request.first else {},
     )
 
 

@@ -22,6 +22,7 @@ from bench_pipeline.golden.telemetry import Row, TelemetryFile, find_files, read
 from bench_pipeline.identity import digest
 from bench_pipeline.pipeline.attesting import attested
 from bench_pipeline.pipeline.cells import in_partition
+from bench_pipeline.pipeline.provenance import made
 from bench_pipeline.pipeline.selection import Partition
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.tables import table_schema
@@ -70,9 +71,9 @@ def gather(bench: "Bench", attempts: Sequence[int] | None = None) -> Gathered:
 
 def write_results(bench: "Bench", partitions: Sequence[Partition]) -> dict[Partition, Written]:
     """Write the task results of the given partitions; results of what is no longer there leave the table."""
-    return write_gathered(
-        bench, gather(bench, sorted({part.attempt for part in partitions})).results, partitions
-    )
+    with made(bench, "task_results", [(part.tier, str(part.attempt)) for part in partitions]):
+        gathered = gather(bench, sorted({part.attempt for part in partitions}))
+        return write_gathered(bench, gathered.results, partitions)
 
 
 def write_gathered(

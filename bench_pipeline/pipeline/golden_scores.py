@@ -21,6 +21,7 @@ from bench_pipeline.golden.runs import Run, Skipped, new_run, newest_run, write_
 from bench_pipeline.golden.scoring import score
 from bench_pipeline.golden.suite import DEFAULT_TIERS, Suite
 from bench_pipeline.pipeline.golden_results import Gathered, gather, write_gathered
+from bench_pipeline.pipeline.provenance import made
 from bench_pipeline.pipeline.querying import json_rows
 from bench_pipeline.pipeline.selection import rectangle
 from bench_pipeline.pipeline.tables import Written, write_table
@@ -107,7 +108,10 @@ def write_scores(bench: "Bench", attempts: Iterable[int], scopes: Sequence[str] 
     refuse_broken_suite(bench)
     written = {}
     for attempt in attempts:
-        with bench.store.lock(f"golden-scores-{attempt}"):
+        with (
+            bench.store.lock(f"golden-scores-{attempt}"),
+            made(bench, "composite_scores", [(str(attempt),)]),
+        ):
             written[attempt] = _write_attempt(bench, attempt, scopes)
     return written
 

@@ -12,9 +12,10 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from bench_pipeline.identity import digest
+from bench_pipeline.pipeline.asking import MOST_TRIES, Run
 from bench_pipeline.pipeline.ledger_files import LedgerFile, LedgerFolder
 from bench_pipeline.pipeline.ledger_reading import project_routes
 from bench_pipeline.pipeline.ledger_records import (
@@ -37,10 +38,7 @@ SETTLED_S = 60.0
 # Time for hashing in one tick, of the minute that Dagster gives it.
 _HASHING_S = 20.0
 _CHUNK = 1 << 20
-_MOST_TRIES = 3
 _LONGEST_KEY = 64
-
-Run = Literal["absent", "going", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -204,7 +202,7 @@ class _Watch:
         for run_key, asked in list(self._state.asked.items()):
             waiting = [key for key, change in asked.changes.items() if not self._is_read(key, change)]
             run = run_of(run_key) if waiting else "going"
-            if not waiting or run == "cancelled" or (run == "failed" and asked.tries >= _MOST_TRIES):
+            if not waiting or run == "given_up" or (run == "failed" and asked.tries >= MOST_TRIES):
                 del self._state.asked[run_key]
             elif run == "failed":
                 del self._state.asked[run_key]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from bench_pipeline.errors import RefusedError
+from bench_pipeline.pipeline.provenance import made
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.policies.certainty import rows
 from bench_pipeline.policies.entries import Entry
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 def write_leaderboard(bench: "Bench") -> Written:
     """Rank the policies of every stored comparison, and write the table."""
-    ranked = [
-        row
-        for name, boards in stored_leaderboards(bench).items()
-        for board in boards
-        for row in rows(board, name)
-    ]
-    return write_table(
-        bench.store, "policy_leaderboard", table_schema("policy_leaderboard").from_rows(ranked)
-    )
+    with made(bench, "policy_leaderboard"):
+        ranked = [
+            row
+            for name, boards in stored_leaderboards(bench).items()
+            for board in boards
+            for row in rows(board, name)
+        ]
+        table = table_schema("policy_leaderboard").from_rows(ranked)
+        return write_table(bench.store, "policy_leaderboard", table)
 
 
 def stored_leaderboards(bench: "Bench", names: Iterable[str] = ()) -> dict[str, list[Leaderboard]]:

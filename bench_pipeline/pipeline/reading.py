@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from bench_pipeline.errors import NotFoundError
 from bench_pipeline.pipeline.collecting import repriced
 from bench_pipeline.pipeline.comparing import compare_all, task_repositories
+from bench_pipeline.pipeline.provenance import made
 from bench_pipeline.pipeline.ranking import rank_evaluation
 from bench_pipeline.pipeline.staleness import stale_note
 from bench_pipeline.pipeline.tables import Written, write_table
@@ -26,14 +27,16 @@ if TYPE_CHECKING:
 def write_rankings(bench: "Bench") -> Written:
     """Rank every evaluation of the project from its stored cells and verdicts, and write the table."""
     coverage = bench.project.config.ranking.min_coverage
-    table = rank_evaluation(*stored_outcomes(bench), min_coverage=coverage)
-    return write_table(bench.store, "evaluation_rankings", table)
+    with made(bench, "evaluation_rankings"):
+        table = rank_evaluation(*stored_outcomes(bench), min_coverage=coverage)
+        return write_table(bench.store, "evaluation_rankings", table)
 
 
 def write_comparisons(bench: "Bench") -> Written:
     """Compare every pair of setups of every evaluation, and write the table."""
-    table = compare_all(*stored_outcomes(bench), clusters=repositories(bench))
-    return write_table(bench.store, "paired_comparisons", table)
+    with made(bench, "paired_comparisons"):
+        table = compare_all(*stored_outcomes(bench), clusters=repositories(bench))
+        return write_table(bench.store, "paired_comparisons", table)
 
 
 def stored_outcomes(bench: "Bench") -> tuple[pa.Table, pa.Table]:

@@ -47,6 +47,10 @@ class Files(ABC):
         """The whole file; raises FileNotFoundError where there is none, StoreError when reading fails."""
 
     @abstractmethod
+    def tail(self, path: str, size: int) -> bytes:
+        """The last ``size`` bytes of a file, all of a smaller one; raises as ``read`` does."""
+
+    @abstractmethod
     def write(self, path: str, data: bytes, *, private: bool = False) -> None:
         """Put a whole file in place, durable when this returns; an earlier one is replaced.
 
@@ -116,6 +120,12 @@ class LocalFiles(Files):
         """See Files."""
         with _failures(f"reading {path}", missing=True):
             return (self.root / path).read_bytes()
+
+    def tail(self, path: str, size: int) -> bytes:
+        """See Files."""
+        with _failures(f"reading {path}", missing=True), (self.root / path).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            return file.read(size)
 
     def write(self, path: str, data: bytes, *, private: bool = False) -> None:
         """See Files."""
@@ -255,6 +265,13 @@ class RemoteFiles(Files):
         fs, place = self._at(path)
         with _failures(f"reading {path}", missing=True):
             data: bytes = fs.cat_file(place)
+        return data
+
+    def tail(self, path: str, size: int) -> bytes:
+        """See Files."""
+        fs, place = self._at(path)
+        with _failures(f"reading {path}", missing=True):
+            data: bytes = fs.cat_file(place, start=-size)
         return data
 
     def write(self, path: str, data: bytes, *, private: bool = False) -> None:  # noqa: ARG002

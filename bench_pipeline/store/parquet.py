@@ -8,7 +8,7 @@ Decoding works on a file that was read whole into memory, so a failure here is n
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -28,6 +28,9 @@ _ROW_GROUP: Final = 32_768
 _FEW_ROWS: Final = 64
 # Bytes of a file below which handing columns to threads takes longer than reading them.
 _THREADS_PAY: Final = 1 << 20
+# The end of a file in which the footer of most tables fits, and of that the part that says how long it is.
+_TAIL: Final = 32 << 10
+_MAGIC: Final = 8
 
 
 def encode(
@@ -106,6 +109,18 @@ def identify(data: bytes, path: str) -> tuple[str, int | None]:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptPartError(f"reading {path}", f"not the Parquet that was written: {error}") from error
     return name, version
+
+
+def noted_digest(tail: Callable[[int], bytes]) -> str | None:
+    """The content digest in a footer; None without one. ``tail`` gives the last bytes of the file."""
+    try:
+        end = tail(_TAIL)
+        length = int.from_bytes(end[-_MAGIC:-4], "little") + _MAGIC
+        if length > len(end) == _TAIL:
+            end = tail(length)
+        return stamp(pq.read_metadata(pa.BufferReader(end)).metadata)[2]
+    except (pa.ArrowException, ValueError):
+        return None
 
 
 def _check_stamp(name: str, version: int | None, layout: Layout, tried: str) -> None:

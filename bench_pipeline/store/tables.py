@@ -86,6 +86,13 @@ class Tables:
         schema = table_schema(name)
         return self._stored_digest(_path(schema, partition), schema)
 
+    def digests(self, name: str) -> list[tuple[dict[str, str], str | None]]:
+        """Every stored partition of a table with its content digest, read from the end of its file alone.
+
+        None for a file whose end is not that of the Parquet that was written: whoever reads it all puts it aside.
+        """
+        return [(_values(path), self._noted_digest(path)) for path in self._paths(table_schema(name), {})]
+
     def partitions(self, name: str) -> list[dict[str, str]]:
         """The stored partitions of a table, as text, in order; ``[{}]`` for the file of one without any."""
         schema = table_schema(name)
@@ -123,6 +130,12 @@ class Tables:
     def _stored_digest(self, path: str, schema: TableSchema) -> str | None:
         stored = self._decode(path, schema)
         return None if stored is None else stored[1]
+
+    def _noted_digest(self, path: str) -> str | None:
+        try:
+            return parquet.noted_digest(lambda size: self._files.tail(path, size))
+        except FileNotFoundError:
+            return None
 
     def _decode(self, path: str, schema: TableSchema) -> tuple[pa.Table, str | None] | None:
         try:

@@ -77,6 +77,7 @@ SCHEDULES: dict[str, Any] = {
     "nightly": {"cron": "17 2 * * *", "timezone": "UTC", "jobs": ["evaluate"], "status": "STOPPED"}
 }
 SENSORS: dict[str, Any] = {
+    "follow_sensor": {"seconds": 30, "jobs": ["evaluate", "score", "read_ledgers"], "status": "RUNNING"},
     "ledger_sensor": {"seconds": 10, "jobs": ["read_ledgers"], "status": "RUNNING"},
     "nightly_scores": {"seconds": 30, "jobs": ["score"], "status": "RUNNING"},
 }

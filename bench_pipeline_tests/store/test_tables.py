@@ -66,6 +66,29 @@ def test_what_was_never_written_is_an_empty_table(store: Store) -> None:
     assert store.tables.digest("verdicts", tier="smoke", attempt=1) is None
 
 
+@pytest.mark.parametrize("end", [32 << 10, 64])
+def test_digests_of_all_partitions_are_read_from_the_ends_of_their_files(
+    store: Store, monkeypatch: pytest.MonkeyPatch, end: int
+) -> None:
+    monkeypatch.setattr("bench_pipeline.store.parquet._TAIL", end)
+    for attempt in (1, 2, 10):
+        rows = table(*(cell(f"t{number}", attempt=attempt) for number in range(attempt)))
+        store.tables.write("verdicts", rows, tier="smoke", attempt=attempt)
+    assert store.tables.digests("verdicts") == [
+        (
+            {"tier": "smoke", "attempt": str(attempt)},
+            store.tables.digest("verdicts", tier="smoke", attempt=attempt),
+        )
+        for attempt in (1, 2, 10)
+    ]
+    assert store.tables.digests("evaluation_rankings") == []
+    (_, second, _) = (info.path for info in store.files.list("tables"))
+    for damage in (b"", b"PAR1", b"x" * 99, b"PAR1" + b"\0" * 40 + b"\xff\xff\0\0PAR1"):
+        store.files.write(second, damage)
+        assert [content is None for _, content in store.tables.digests("verdicts")].count(True) == 1
+    assert store.quarantined == []
+
+
 def test_partitions_are_pruned_and_ordered_by_number(store: Store) -> None:
     for tier, attempt in [("smoke", 10), ("smoke", 2), ("adversarial", 1)]:
         rows = table(cell(tier=tier, attempt=attempt))

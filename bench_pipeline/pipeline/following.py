@@ -1,0 +1,113 @@
+"""What has to run so that tables follow what they are made from; told from the store, level by level.
+
+What belongs here: deciding, over what is behind, what is running and what became of earlier runs. What does not: the
+records of what tables were made from (``provenance``) and Dagster (``defs.sensors``).
+
+Nothing is remembered between looks. A run is asked for under a key that is made of what it is to bring about, and how
+often each partition was made before: so nothing is asked for twice, content that comes back is asked for again, and a
+change that comes at any moment is found by the next look.
+"""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench_pipeline.identity import digest
+from bench_pipeline.pipeline.asking import MOST_TRIES, Run
+from bench_pipeline.pipeline.provenance import FOLLOWS, Key, Making, behind
+from bench_pipeline.tables import table_schema
+from bench_pipeline.tasks import TIERS
+
+if TYPE_CHECKING:
+    from bench_pipeline.pipeline.bench import Bench
+
+Columns = dict[str, str]
+_RECIPE = "follow-run/1"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run of a job over some of its tables, and the partitions from ``first`` to ``last`` where they have any."""
+
+    key: str
+    job: str
+    tables: tuple[str, ...]
+    first: Columns
+    last: Columns
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known of runs: the job of each table, the tables that a run is making, those whose checks failed."""
+
+    job_of: Mapping[str, str]
+    running: AbstractSet[str]
+    refused: AbstractSet[str]
+    run_of: Callable[[str], Run]
+
+
+def follow(bench: "Bench", situation: Situation, max_attempts: int) -> list[Request]:
+    """The runs to ask for now, at most one of each job.
+
+    A table waits while a run is making it, and while another job makes what it follows. Nothing follows a table that
+    failed a check.
+    """
+    pending = set(situation.running)
+    stale = {table: _on_the_axis(table, behind(bench.store, table), max_attempts) for table in FOLLOWS}
+    requests = []
+    for job in dict.fromkeys(situation.job_of.values()):
+        wanted = {
+            table: makings
+            for table, makings in stale.items()
+            if makings and situation.job_of.get(table) == job and _may(table, situation, pending)
+        }
+        key, run = _newest_try(wanted, situation.run_of)
+        if wanted and run == "absent":
+            requests.append(Request(key, job, tuple(wanted), *_ends(wanted)))
+        if run in {"absent", "going"}:
+            pending |= wanted.keys()
+    return requests
+
+
+def _may(table: str, situation: Situation, pending: AbstractSet[str]) -> bool:
+    job = situation.job_of[table]
+    waiting = any(
+        upstream in pending and situation.job_of.get(upstream) != job for upstream in FOLLOWS[table]
+    )
+    return table not in situation.running and not waiting and situation.refused.isdisjoint(FOLLOWS[table])
+
+
+def _newest_try(wanted: Mapping[str, Mapping[Key, Making]], run_of: Callable[[str], Run]) -> tuple[str, Run]:
+    """The key of the newest run that was asked for to bring this about, and what became of it."""
+    change = [
+        [table, [[*key, making.number, making.inputs] for key, making in sorted(makings.items())]]
+        for table, makings in wanted.items()
+    ]
+    for tries in range(1, MOST_TRIES + 1):
+        key = digest({"recipe": _RECIPE, "change": change, "tries": tries})
+        run = run_of(key)
+        if run != "failed":
+            return key, run
+    return "", "given_up"
+
+
+def _on_the_axis(table: str, makings: Mapping[Key, Making], max_attempts: int) -> dict[Key, Making]:
+    """Without what is stored of attempts that the project no longer has: Dagster has no partitions for them."""
+    columns = table_schema(table).partitions
+    at = columns.index("attempt") if "attempt" in columns else None
+    return {key: making for key, making in makings.items() if at is None or int(key[at]) <= max_attempts}
+
+
+def _ends(wanted: Mapping[str, Mapping[Key, Making]]) -> tuple[Columns, Columns]:
+    """The corners of the smallest rectangle around all partitions: what one run can cover."""
+    values: dict[str, set[str]] = {}
+    for table, makings in wanted.items():
+        for column, found in zip(table_schema(table).partitions, zip(*makings, strict=True), strict=True):
+            values.setdefault(column, set()).update(found)
+    first = {column: min(found, key=_rank) for column, found in values.items()}
+    return first, {column: max(found, key=_rank) for column, found in values.items()}
+
+
+def _rank(value: str) -> int:
+    return TIERS.index(value) if value in TIERS else int(value)

@@ -1,0 +1,104 @@
+"""What tables were made from, so that the store alone tells which of them are behind.
+
+What belongs here: which table follows which, and the record of each making. What does not: asking for what is behind
+(``following``).
+
+What a table is made from is noted before it is read and kept after the table is written: a change in between leaves
+the table behind, and is not lost.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from bench_pipeline.identity import digest
+from bench_pipeline.tables import table_schema
+
+if TYPE_CHECKING:
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.store import Store
+
+# Every table that is made from others alone, and these; what comes first is followed by what comes later.
+FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "evaluation_rankings": ("evaluation_cells", "verdicts"),
+    "paired_comparisons": ("evaluation_cells", "verdicts"),
+    "task_results": ("verdicts",),
+    "composite_scores": ("task_results",),
+    "policy_leaderboard": ("policy_receipts", "policy_calls"),
+}
+
+# The values of a table's partition columns, in their order; empty for a table of one file.
+Key = tuple[str, ...]
+WHOLE: Key = ()
+Inputs = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Making:
+    """The newest making of a partition: which one it is, counted from 1, and what it was made from, by table."""
+
+    number: int
+    inputs: Inputs
+
+
+NEVER = Making(0, {})
+
+
+@contextmanager
+def made(bench: "Bench", table: str, keys: Iterable[Key] = (WHOLE,)) -> Iterator[None]:
+    """Note what partitions of a table are made from, while the block reads that and writes them."""
+    before = inputs_of(bench.store, table)
+    yield
+    with bench.store.lock(f"made-{table}"):
+        makings = read_makings(bench.store, table)
+        makings |= {key: Making(makings.get(key, NEVER).number + 1, before.get(key, {})) for key in keys}
+        _write_makings(bench.store, table, makings)
+
+
+def inputs_of(store: "Store", table: str) -> dict[Key, Inputs]:
+    """What each partition of a table is to be made from now; those that nothing is stored for are left out."""
+    columns = table_schema(table).partitions
+    parts: dict[Key, dict[str, dict[str, str | None]]] = {}
+    for upstream in FOLLOWS[table]:
+        for partition, content in store.tables.digests(upstream):
+            key = tuple(partition[column] for column in columns)
+            name = "/".join(f"{column}={value}" for column, value in partition.items())
+            parts.setdefault(key, {}).setdefault(upstream, {})[name] = content
+    return {
+        key: {upstream: digest(found) for upstream, found in inputs.items()} for key, inputs in parts.items()
+    }
+
+
+def behind(store: "Store", table: str) -> dict[Key, Making]:
+    """The partitions of a table that are not there, or were made from something else than there is now.
+
+    Each as it is to be made.
+    """
+    makings = read_makings(store, table)
+    columns = table_schema(table).partitions
+    there = {tuple(partition[column] for column in columns) for partition in store.tables.partitions(table)}
+    return {
+        key: Making(makings.get(key, NEVER).number + 1, inputs)
+        for key, inputs in inputs_of(store, table).items()
+        if key not in there or makings.get(key, NEVER).inputs != inputs
+    }
+
+
+def read_makings(store: "Store", table: str) -> dict[Key, Making]:
+    """The last making of each partition; none where the record is absent or damaged: then all are made anew."""
+    try:
+        document = json.loads(store.files.read(_path(table)))
+        return {tuple(item["key"]): Making(item["number"], item["inputs"]) for item in document}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _write_makings(store: "Store", table: str, makings: Mapping[Key, Making]) -> None:
+    document: Sequence[object] = [{"key": key, **asdict(making)} for key, making in sorted(makings.items())]
+    store.files.write(_path(table), json.dumps(document).encode())
+
+
+def _path(table: str) -> str:
+    return f"made/{table}.json"
