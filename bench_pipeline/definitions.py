@@ -14,7 +14,7 @@ from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.jobs import job_of_tables, jobs_of
 from bench_pipeline.defs.schedules import nightly_schedule, nightly_scores
-from bench_pipeline.defs.sensors import follow_sensor, ledger_sensor
+from bench_pipeline.defs.sensors import ledger_sensor, store_sensors
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
 
@@ -52,7 +52,7 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         sensors=[
             ledger_sensor,
             nightly_scores(bench),
-            follow_sensor(jobs, job_of_tables(lanes), bench.max_attempts()),
+            *store_sensors(jobs, job_of_tables(lanes), bench.max_attempts()),
         ],
         resources=chosen,
         executor=_executor(bench),

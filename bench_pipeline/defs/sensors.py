@@ -16,15 +16,16 @@ from bench_pipeline.defs.partitions import LEDGER_AXIS, key_of_columns, range_ta
 from bench_pipeline.defs.runs import refused_tables, run_of, tables_in_flight
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.following import Request as FollowRequest
-from bench_pipeline.pipeline.following import Situation, follow
+from bench_pipeline.pipeline.following import Situation, follow, follow_files
 from bench_pipeline.pipeline.ledger_watch import Request, look
+from bench_pipeline.pipeline.provenance import FOLLOWS
 
 if TYPE_CHECKING:
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 # Two looks that agree make a ledger whole, so it waits for less than half a minute.
 _SECONDS = 10
-_FOLLOW_SECONDS = 30
+_FOLLOW_SECONDS = 15
 
 
 @dg.sensor(
@@ -55,14 +56,25 @@ def ledger_sensor(
     )
 
 
-def follow_sensor(
+def store_sensors(
     jobs: Sequence["UnresolvedAssetJobDefinition"], job_of: Mapping[str, str], max_attempts: int
-) -> dg.SensorDefinition:
-    """The sensor over the store, for jobs of which ``job_of`` says what tables each makes."""
+) -> list[dg.SensorDefinition]:
+    """The sensors that compare tables with what they are made from; ``job_of`` says which job makes each table."""
+    targets = [job for job in jobs if job.name in {job_of[table] for table in FOLLOWS}]
+
+    def situation(instance: dg.DagsterInstance) -> Situation:
+        sweep(instance, Path(instance.root_directory))
+        return Situation(
+            job_of,
+            tables_in_flight(instance, job_of),
+            refused_tables(instance, job_of),
+            partial(run_of, instance),
+            max_attempts,
+        )
 
     @dg.sensor(
         name="follow_sensor",
-        jobs=list(jobs),
+        jobs=targets,
         minimum_interval_seconds=_FOLLOW_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
@@ -73,20 +85,31 @@ def follow_sensor(
     def follows(
         context: dg.SensorEvaluationContext, bench: dg.ResourceParam[Bench]
     ) -> list[dg.RunRequest] | dg.SkipReason:
-        instance = context.instance
-        sweep(instance, Path(instance.root_directory))
-        situation = Situation(
-            job_of,
-            tables_in_flight(instance, job_of),
-            refused_tables(instance, job_of),
-            partial(run_of, instance),
-        )
-        requests = follow(bench.again(), situation, max_attempts)
-        if not requests:
-            return dg.SkipReason("nothing is behind that could be made now")
-        return [_follow_request(request) for request in requests]
+        return _asked(follow(bench.again(), situation(context.instance)))
 
-    return follows
+    @dg.sensor(
+        name="file_sensor",
+        jobs=targets,
+        minimum_interval_seconds=_FOLLOW_SECONDS,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description=(
+            "Looks for changed evaluations, tools, tasks, predictions, telemetry and judgements, plans anew and reads "
+            "results of others anew. **Tools are run, and may spend money**, only where `spending` in config.yaml sets "
+            "a cap."
+        ),
+    )
+    def files(
+        context: dg.SensorEvaluationContext, bench: dg.ResourceParam[Bench]
+    ) -> list[dg.RunRequest] | dg.SkipReason:
+        return _asked(follow_files(bench.again(), situation(context.instance)))
+
+    return [follows, files]
+
+
+def _asked(requests: Sequence[FollowRequest]) -> list[dg.RunRequest] | dg.SkipReason:
+    if not requests:
+        return dg.SkipReason("nothing is behind that could be made now")
+    return [_follow_request(request) for request in requests]
 
 
 def _follow_request(request: FollowRequest) -> dg.RunRequest:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bench_pipeline.execution.workspace import Workspaces
     from bench_pipeline.pipeline.environment import Environment
     from bench_pipeline.pipeline.planning import Plan
+    from bench_pipeline.pipeline.project_files import ProjectFiles
     from bench_pipeline.project import Project, ProjectConfig
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
@@ -180,11 +181,19 @@ class Bench:
 
         return Environment(self)
 
+    @cached_property
+    def files(self) -> "ProjectFiles":
+        """The files of the project as they were when this was first asked for, by the plan at the latest."""
+        from bench_pipeline.pipeline.project_files import ProjectFiles
+
+        return ProjectFiles(self)
+
     def plan(self) -> "Plan":
         """The plan of the whole project, made once."""
         if self._plan is None:
             from bench_pipeline.pipeline.planning import plan_cells
 
+            _ = self.files
             self._plan = plan_cells(self)
         return self._plan
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench_pipeline.pipeline.provenance import made
 from bench_pipeline.pipeline.selection import Partition
 from bench_pipeline.pipeline.tables import Written, write_table
 
@@ -15,17 +16,18 @@ if TYPE_CHECKING:
 
 def write_cells(bench: "Bench", partitions: Sequence[Partition]) -> dict[Partition, Written]:
     """Write the plan's cells of the given partitions; cells that the plan no longer has leave the table."""
-    plan = bench.plan()
-    return {
-        part: write_table(
-            bench.store,
-            "evaluation_cells",
-            in_partition(plan.cells, part),
-            tier=part.tier,
-            attempt=part.attempt,
-        )
-        for part in partitions
-    }
+    with made(bench, "evaluation_cells", [(part.tier, str(part.attempt)) for part in partitions]):
+        plan = bench.plan()
+        return {
+            part: write_table(
+                bench.store,
+                "evaluation_cells",
+                in_partition(plan.cells, part),
+                tier=part.tier,
+                attempt=part.attempt,
+            )
+            for part in partitions
+        }
 
 
 def in_partition(cells: pa.Table, partition: Partition) -> pa.Table:

@@ -8,14 +8,22 @@ often each partition was made before: so nothing is asked for twice, content tha
 change that comes at any moment is found by the next look.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench_pipeline.identity import digest
 from bench_pipeline.pipeline.asking import MOST_TRIES, Run
-from bench_pipeline.pipeline.provenance import FOLLOWS, Key, Making, behind
+from bench_pipeline.pipeline.provenance import (
+    DERIVED,
+    FOLDERS,
+    FOLLOWS,
+    SPENDS,
+    Key,
+    Making,
+    behind,
+)
 from bench_pipeline.tables import table_schema
 from bench_pipeline.tasks import TIERS
 
@@ -39,22 +47,35 @@ class Request:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is known of runs: the job of each table, the tables that a run is making, those whose checks failed."""
+    """What is known of runs: the job of each table, the tables that a run is making, those whose checks failed.
+
+    ``max_attempts`` is the size of the attempt axis that runs have.
+    """
 
     job_of: Mapping[str, str]
     running: AbstractSet[str]
     refused: AbstractSet[str]
     run_of: Callable[[str], Run]
+    max_attempts: int
 
 
-def follow(bench: "Bench", situation: Situation, max_attempts: int) -> list[Request]:
-    """The runs to ask for now, at most one of each job.
+def follow(
+    bench: "Bench",
+    situation: Situation,
+    tables: Sequence[str] = DERIVED,
+    *,
+    files: bool = False,
+) -> list[Request]:
+    """The runs to ask for now over these tables, at most one of each job; with ``files``, also as these ask for it.
 
     A table waits while a run is making it, and while another job makes what it follows. Nothing follows a table that
     failed a check.
     """
     pending = set(situation.running)
-    stale = {table: _on_the_axis(table, behind(bench.store, table), max_attempts) for table in FOLLOWS}
+    stale = {
+        table: _on_the_axis(table, behind(bench, table, files=files), situation.max_attempts)
+        for table in tables
+    }
     requests = []
     for job in dict.fromkeys(situation.job_of.values()):
         wanted = {
@@ -111,3 +132,17 @@ def _ends(wanted: Mapping[str, Mapping[Key, Making]]) -> tuple[Columns, Columns]
 
 def _rank(value: str) -> int:
     return TIERS.index(value) if value in TIERS else int(value)
+
+
+def follow_files(bench: "Bench", situation: Situation) -> list[Request]:
+    """The runs to ask for because of files: planning and results of others, and measuring where a cap is set.
+
+    Nothing while files differ from the last look: somebody may be writing them.
+    """
+    if bench.files.moving:
+        bench.files.remember()
+        return []
+    spending = bench.project.config.spending
+    capped = spending.max_cost_usd is not None or spending.max_cells is not None
+    tables = [table for table in FOLLOWS if table in FOLDERS or (capped and table in SPENDS)]
+    return follow(bench, situation, tables, files=True)

@@ -14,20 +14,32 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from bench_pipeline.identity import digest
+from bench_pipeline.pipeline.selection import TIERS, rectangle
 from bench_pipeline.tables import table_schema
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Bench
     from bench_pipeline.store import Store
 
-# Every table that is made from others alone, and these; what comes first is followed by what comes later.
+# What each table is made from: other tables, and folders of the project. What is followed stands first.
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "evaluation_cells": (),
+    "verdicts": ("evaluation_cells",),
     "evaluation_rankings": ("evaluation_cells", "verdicts"),
     "paired_comparisons": ("evaluation_cells", "verdicts"),
     "task_results": ("verdicts",),
     "composite_scores": ("task_results",),
     "policy_leaderboard": ("policy_receipts", "policy_calls"),
 }
+FOLDERS: Mapping[str, tuple[str, ...]] = {
+    "evaluation_cells": ("evaluations", "tools", "tasks", "golden", "predictions"),
+    "task_results": ("golden", "telemetry", "judgements"),
+}
+# Making these runs tools.
+SPENDS = frozenset({"verdicts"})
+# Made from other tables, and for nothing.
+DERIVED = tuple(table for table, upstream in FOLLOWS.items() if upstream and table not in SPENDS)
+_FILES = "files"
 
 # The values of a table's partition columns, in their order; empty for a table of one file.
 Key = tuple[str, ...]
@@ -49,41 +61,56 @@ NEVER = Making(0, {})
 @contextmanager
 def made(bench: "Bench", table: str, keys: Iterable[Key] = (WHOLE,)) -> Iterator[None]:
     """Note what partitions of a table are made from, while the block reads that and writes them."""
-    before = inputs_of(bench.store, table)
+    before = inputs_of(bench, table, files=True)
     yield
     with bench.store.lock(f"made-{table}"):
         makings = read_makings(bench.store, table)
         makings |= {key: Making(makings.get(key, NEVER).number + 1, before.get(key, {})) for key in keys}
         _write_makings(bench.store, table, makings)
+    if table in FOLDERS:
+        bench.files.remember()
 
 
-def inputs_of(store: "Store", table: str) -> dict[Key, Inputs]:
-    """What each partition of a table is to be made from now; those that nothing is stored for are left out."""
+def inputs_of(bench: "Bench", table: str, *, files: bool) -> dict[Key, Inputs]:
+    """What each partition of a table is to be made from now; those that nothing is stored for are left out.
+
+    With ``files``, a table that is made from files of the project has all of its partitions.
+    """
     columns = table_schema(table).partitions
     parts: dict[Key, dict[str, dict[str, str | None]]] = {}
     for upstream in FOLLOWS[table]:
-        for partition, content in store.tables.digests(upstream):
+        for partition, content in bench.store.tables.digests(upstream):
             key = tuple(partition[column] for column in columns)
             name = "/".join(f"{column}={value}" for column, value in partition.items())
             parts.setdefault(key, {}).setdefault(upstream, {})[name] = content
-    return {
-        key: {upstream: digest(found) for upstream, found in inputs.items()} for key, inputs in parts.items()
+    inputs = {
+        key: {upstream: digest(found) for upstream, found in each.items()} for key, each in parts.items()
     }
+    if files and table in FOLDERS:
+        content = bench.files.digest(FOLDERS[table])
+        attempts = range(1, bench.max_attempts() + 1)
+        for part in rectangle(TIERS, attempts):
+            inputs.setdefault((part.tier, str(part.attempt)), {})[_FILES] = content
+    return inputs
 
 
-def behind(store: "Store", table: str) -> dict[Key, Making]:
+def behind(bench: "Bench", table: str, *, files: bool = False) -> dict[Key, Making]:
     """The partitions of a table that are not there, or were made from something else than there is now.
 
-    Each as it is to be made.
+    Each as it is to be made. What counts is other tables; with ``files``, those of the project for a table that is made
+    from any.
     """
-    makings = read_makings(store, table)
+    makings = read_makings(bench.store, table)
     columns = table_schema(table).partitions
-    there = {tuple(partition[column] for column in columns) for partition in store.tables.partitions(table)}
-    return {
-        key: Making(makings.get(key, NEVER).number + 1, inputs)
-        for key, inputs in inputs_of(store, table).items()
-        if key not in there or makings.get(key, NEVER).inputs != inputs
-    }
+    stored = bench.store.tables.partitions(table)
+    there = {tuple(partition[column] for column in columns) for partition in stored}
+    found = {}
+    for key, inputs in inputs_of(bench, table, files=files).items():
+        counting = {_FILES: inputs[_FILES]} if _FILES in inputs else inputs
+        last = makings.get(key, NEVER)
+        if key not in there or counting.items() - last.inputs.items():
+            found[key] = Making(last.number + 1, counting)
+    return found
 
 
 def read_makings(store: "Store", table: str) -> dict[Key, Making]:

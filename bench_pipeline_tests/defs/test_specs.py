@@ -77,7 +77,8 @@ SCHEDULES: dict[str, Any] = {
     "nightly": {"cron": "17 2 * * *", "timezone": "UTC", "jobs": ["evaluate"], "status": "STOPPED"}
 }
 SENSORS: dict[str, Any] = {
-    "follow_sensor": {"seconds": 30, "jobs": ["evaluate", "score", "read_ledgers"], "status": "RUNNING"},
+    "follow_sensor": {"seconds": 15, "jobs": ["evaluate", "score"], "status": "RUNNING"},
+    "file_sensor": {"seconds": 15, "jobs": ["evaluate", "score"], "status": "STOPPED"},
     "ledger_sensor": {"seconds": 10, "jobs": ["read_ledgers"], "status": "RUNNING"},
     "nightly_scores": {"seconds": 30, "jobs": ["score"], "status": "RUNNING"},
 }

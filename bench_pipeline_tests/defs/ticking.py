@@ -77,6 +77,8 @@ class Daemon:
             assert request.job_name
             if self.instance.get_runs(dg.RunsFilter(tags={RUN_KEY: request.run_key})):
                 continue
+            # Each run is a process of its own, which loads the code location.
+            self.load()
             job = self._definitions.resolve_job_def(request.job_name)
             if request.asset_selection is not None:
                 job = job.get_subset(asset_selection=set(request.asset_selection))

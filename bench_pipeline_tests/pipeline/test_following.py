@@ -31,15 +31,15 @@ class Looks:
         self.bench.store.tables.write(table, schema.from_rows([{**row, **partition}]), **partition)
 
     def look(self) -> list[Request]:
-        situation = Situation(JOBS, self.running, set(), lambda key: self.runs.get(key, "absent"))
-        requests = follow(self.bench, situation, max_attempts=3)
+        situation = Situation(JOBS, self.running, set(), lambda key: self.runs.get(key, "absent"), 3)
+        requests = follow(self.bench, situation)
         assert not {request.key for request in requests} & self.runs.keys(), "asked for twice"
         return requests
 
     def make(self, request: Request) -> None:
         """What the run of a request does, as far as the records tell."""
         for table in request.tables:
-            keys = list(behind(self.bench.store, table))
+            keys = list(behind(self.bench, table))
             with made(self.bench, table, keys):
                 schema = table_schema(table)
                 for key in keys:
@@ -110,13 +110,13 @@ def test_a_table_that_somebody_deleted_is_made_anew(looks: Looks) -> None:
 def test_a_change_while_a_table_is_made_leaves_it_behind(looks: Looks) -> None:
     with made(looks.bench, "evaluation_rankings"):
         looks.put("verdicts", "b", tier="smoke", attempt=1)
-    assert behind(looks.bench.store, "evaluation_rankings")
+    assert behind(looks.bench, "evaluation_rankings")
 
 
 def test_a_making_that_fails_is_none(looks: Looks) -> None:
     with pytest.raises(OSError, match="disk"), made(looks.bench, "evaluation_rankings"):
         raise OSError("the disk went away")
-    assert behind(looks.bench.store, "evaluation_rankings")
+    assert behind(looks.bench, "evaluation_rankings")
 
 
 def test_what_follows_waits_for_another_job_and_for_nothing_once_that_has_given_up(looks: Looks) -> None:

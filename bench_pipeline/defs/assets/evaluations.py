@@ -13,6 +13,7 @@ from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cells import write_cells
 from bench_pipeline.pipeline.checking import check_documents
 from bench_pipeline.pipeline.measuring import write_verdicts
+from bench_pipeline.pipeline.provenance import made
 from bench_pipeline.pipeline.reading import write_comparisons, write_rankings
 from bench_pipeline.pipeline.selection import RunOptions, Selection
 from bench_pipeline.reports.escaping import plain_text
@@ -137,13 +138,17 @@ def _verdicts(axes: dg.MultiPartitionsDefinition, cells: dg.AssetsDefinition) ->
         `execution_failure` measured nothing (the API was down, the sandbox broke): it stays in the
         denominators, and `retry` in the run config tries it again.
         """
-        done = write_verdicts(
-            bench,
-            config.options(context.partition_keys),
-            partitions=[partition_of(key) for key in context.partition_keys],
-            run_id=context.run.run_id,
-            log=lambda text: context.log.info(plain_text(text)),
-        )
+        partitions = [partition_of(key) for key in context.partition_keys]
+        # A run of some cells leaves the others to whoever looks for what is behind.
+        keys = [] if config.evaluations or config.tasks else [(p.tier, str(p.attempt)) for p in partitions]
+        with made(bench, "verdicts", keys):
+            done = write_verdicts(
+                bench,
+                config.options(context.partition_keys),
+                partitions=partitions,
+                run_id=context.run.run_id,
+                log=lambda text: context.log.info(plain_text(text)),
+            )
         yield from report_partitions(
             context,
             "verdicts",
