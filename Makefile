@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+AGENTS := .agents
 
-.PHONY: setup demo test test-services check bench ui docs clean
+.PHONY: setup demo test test-services test-agents check bench ui docs clean
 
 setup: $(STAMP)
 
@@ -27,6 +28,19 @@ test: setup
 test-services: setup
 	$(BIN)/python -m pytest -m services
 
+# The real programs of the built-in agents against a scripted model; they take about 2 GB in .agents.
+test-agents: setup $(AGENTS)/.ready
+	$(BIN)/python -m pytest -n 0 --timeout 900 bench_pipeline_tests/agents/real_programs.py
+
+$(AGENTS)/.ready:
+	npm install --no-audit --no-fund --prefix $(AGENTS)/npm \
+		@anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 opencode-ai@1.18.33
+	$(PYTHON) -m venv $(AGENTS)/mini
+	$(AGENTS)/mini/bin/pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
+	$(PYTHON) -m venv $(AGENTS)/aider
+	$(AGENTS)/aider/bin/pip install --quiet --disable-pip-version-check aider-chat==0.86.2
+	touch $@
+
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -43,4 +57,4 @@ docs: setup
 	$(BIN)/python -m bench_pipeline.pipeline.reference docs
 
 clean:
-	rm -rf $(VENV) data/.bench
+	rm -rf $(VENV) $(AGENTS) data/.bench

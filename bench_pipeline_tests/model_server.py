@@ -27,14 +27,15 @@ class ModelServer:
     steps: Sequence[Step]
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
+    side: Step | None = None
     at_once: int = 0
     most_at_once: int = 0
-    gone: threading.Event = field(default_factory=threading.Event)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        step = self.steps[min(len(self.requests), len(self.steps) - 1)]
-        self.requests.append({"path": request.path, "headers": dict(request.headers), "body": body})
+        asked = {"path": request.path, "headers": dict(request.headers), "body": body}
+        step = {**self._next(body), "number": len(self.requests)}
+        self.requests.append(asked)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -42,13 +43,16 @@ class ModelServer:
         finally:
             self.at_once -= 1
 
+    def _next(self, body: dict[str, Any]) -> Step:
+        if self.side is not None and not body.get("tools"):
+            return self.side
+        before = sum(self.side is None or bool(each["body"].get("tools")) for each in self.requests)
+        return self.steps[min(before, len(self.steps) - 1)]
+
     async def _answer(self, request: web.Request, body: dict[str, Any], step: Step) -> web.StreamResponse:
         await asyncio.sleep(step.get("wait", 0))
         if step.get("hang"):
-            try:
-                await asyncio.Event().wait()
-            finally:
-                self.gone.set()
+            await asyncio.Event().wait()
         if step.get("drop"):
             assert request.transport is not None
             request.transport.close()
@@ -75,9 +79,9 @@ class ModelServer:
 
 
 @contextmanager
-def model_server(*steps: Step) -> Iterator[ModelServer]:
-    """A server on this machine for the length of the block."""
-    server = ModelServer(steps or ({"text": "done"},))
+def model_server(*steps: Step, side: Step | None = None) -> Iterator[ModelServer]:
+    """A server on this machine for the length of the block; ``side`` answers requests that offer no tools."""
+    server = ModelServer(steps or ({"text": "done"},), side=side)
     loop = asyncio.new_event_loop()
     ready = threading.Event()
 
@@ -137,6 +141,7 @@ def _responses_usage(step: Step) -> dict[str, Any]:
         },
         "output_tokens": use["output"],
         "output_tokens_details": {"reasoning_tokens": use["reasoning"]},
+        "total_tokens": use["input"] + use["cache_read"] + use["cache_write"] + use["output"],
     }
 
 
@@ -152,7 +157,7 @@ def _messages_usage(step: Step) -> dict[str, Any]:
 
 def _calls(step: Step) -> list[tuple[str, str, str]]:
     return [
-        (f"call-{number}", name, json.dumps(arguments))
+        (f"call-{step['number']}-{number}", name, json.dumps(arguments))
         for number, (name, arguments) in enumerate(step.get("calls", ()))
     ]
 
@@ -167,7 +172,7 @@ def _whole(kind: str, body: Mapping[str, Any], step: Step) -> dict[str, Any]:
         message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
         answer = {
-            "id": "chat-1",
+            "id": f"chat-{step['number']}",
             "object": "chat.completion",
             "created": 1,
             "model": model,
@@ -184,7 +189,7 @@ def _whole(kind: str, body: Mapping[str, Any], step: Step) -> dict[str, Any]:
         for id_, name, arguments in _calls(step)
     ]
     return {
-        "id": "msg-1", "type": "message", "role": "assistant", "model": model, "content": content,
+        "id": f"msg-{step['number']}", "type": "message", "role": "assistant", "model": model, "content": content,
         "stop_reason": "tool_use" if step.get("calls") else "end_turn", "usage": _messages_usage(step),
     }  # fmt: skip
 
@@ -194,15 +199,21 @@ def _response(model: str, step: Step, status: str) -> dict[str, Any]:
     if step.get("text"):
         content = [{"type": "output_text", "text": step["text"], "annotations": []}]
         output.append(
-            {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}
+            {
+                "type": "message",
+                "id": f"m{step['number']}",
+                "role": "assistant",
+                "status": "completed",
+                "content": content,
+            }
         )
     output += [
         {"type": "function_call", "id": f"f{id_}", "call_id": id_, "name": name, "arguments": arguments}
         for id_, name, arguments in _calls(step)
     ]
     return {
-        "id": "resp-1", "object": "response", "created_at": 1, "status": status, "model": model, "error": None,
-        "output": output, "usage": _responses_usage(step),
+        "id": f"resp-{step['number']}", "object": "response", "created_at": 1, "status": status,
+        "model": model, "error": None, "output": output, "usage": _responses_usage(step),
     }  # fmt: skip
 
 

@@ -156,7 +156,7 @@ def network_refusal(
         return None
     return (
         f"{definition.name} needs the network ({', '.join(sorted(hosts))}), and the {sandbox.name} sandbox gives it "
-        "none. A tool that only needs a model declares its model_api. Choose a tool that works offline, or run it "
+        "none. A tool that only needs a model declares its model_apis. Choose a tool that works offline, or run it "
         "without isolation with --sandbox process"
     )
 

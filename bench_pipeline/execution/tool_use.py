@@ -102,13 +102,13 @@ def use_tool(
 @contextmanager
 def _door(leaf: StepSetup, kit: Kit, cell: str) -> Iterator[Session | None]:
     """A door of the gateway for a tool that speaks a model API."""
-    api = leaf.definition.model_api
-    if api is None:
+    apis = leaf.definition.model_apis
+    if not apis:
         yield None
         return
     if kit.gateway is None:
         raise SandboxError(
             f"starting {leaf.tool}", "there is no gateway to model APIs here", "run it in a project"
         )
-    with kit.gateway.session(api, leaf.model_id, kit.sandbox, cell=cell, cancel=kit.cancel) as session:
+    with kit.gateway.session(apis, leaf.model_id, kit.sandbox, cell=cell, cancel=kit.cancel) as session:
         yield session

@@ -192,7 +192,7 @@ def _paid(plan: Plan, actions: pa.Table) -> tuple[str, ...]:
                 plan.setups[pair].setup.label
                 for pair in pairs
                 if any(
-                    definition.credentials.env or definition.model_api is not None
+                    definition.credentials.env or definition.model_apis
                     for definition, _ in plan.setups[pair].setup.tools()
                 )
             }

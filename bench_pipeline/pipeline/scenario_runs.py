@@ -186,7 +186,7 @@ def machine_on(bench: "Bench | None", base: Path, setup: "Setup", kit: "Kit") ->
         why = network_refusal(leaf.definition, kit.sandbox, leaf.effects().values())
         if bench is not None:
             why = why or program_problem(bench, leaf, found) or upstream_problem(bench, leaf)
-        elif leaf.definition.model_api is not None:
+        elif leaf.definition.model_apis:
             why = why or "its model is reached through the upstreams of a project: name one with --project"
         if why is not None:
             raise RefusedError(f"starting {leaf.tool}", why)

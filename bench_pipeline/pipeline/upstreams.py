@@ -70,7 +70,7 @@ def upstream_problem(bench: "Bench", leaf: "StepSetup", *, capped: bool = False)
 
     ``capped``: the run has a cap in USD, which needs a price.
     """
-    if leaf.definition.model_api is None:
+    if not leaf.definition.model_apis:
         return None
     if bench.sandbox.loopback == "closed":
         return f"the {bench.sandbox.name} sandbox gives cells no way to model APIs: use --sandbox bubblewrap"

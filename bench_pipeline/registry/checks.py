@@ -51,9 +51,7 @@ def tool_problems(tool: ToolDocument) -> Iterator[Found]:
             "needs invoke (how the tool is started), or extends: builtin (an overlay of a built-in tool)",
         )
     else:
-        yield from _invoke_problems(
-            tool.invoke, has_files=bool(tool.files), has_api=tool.model_api is not None
-        )
+        yield from _invoke_problems(tool.invoke, has_files=bool(tool.files), has_api=bool(tool.model_apis))
     if tool.version is not None and tool.version.pattern is not None:
         yield from _pattern_problems(tool.version.pattern)
     if tool.usage is not None:
@@ -86,10 +84,10 @@ def _invoke_problems(invoke: Invoke, *, has_files: bool, has_api: bool) -> Itera
         if not has_api and set(placeholders([text])).intersection(API_PLACEHOLDERS):
             yield (
                 field,
-                "{api_url} and {api_key} lead to the API that model_api: names, and there is no model_api:",
+                "{api_url} and {api_key} lead to the API that model_apis: names, and there is no model_apis:",
             )
     if has_api and invoke.replay is not None:
-        yield ("model_api",), "is for a tool with a command; recorded patches need no model"
+        yield ("model_apis",), "is for a tool with a command; recorded patches need no model"
     if invoke.replay is not None:
         folder, _, file = invoke.replay.rpartition("/")
         if "{" in folder or placeholders([file]) != ["model"] or file.count("{model}") != 1:

@@ -31,7 +31,7 @@ class ToolDefinition:
     usage: Usage | None = None
     credentials: Credentials = field(default_factory=Credentials)
     network: Network = field(default_factory=Network)
-    model_api: ModelApi | None = None
+    model_apis: tuple[ModelApi, ...] = ()
     models: Mapping[str, ToolModel] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
     droppings: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class ToolDefinition:
             "delivers": self.delivers,
             "files": sorted(set(self.files)),
             # Not named where there is none, so that tools without one keep the identities that they had before.
-            **({} if self.model_api is None else {"model_api": self.model_api}),
+            **({"model_apis": sorted(set(self.model_apis))} if self.model_apis else {}),
         }
 
 

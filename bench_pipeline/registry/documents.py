@@ -54,7 +54,7 @@ class Invoke(StrictModel):
     """How a tool is started: a command, or the file of recorded patches that it replays.
 
     Placeholders: ``{prompt}``, ``{prompt_file}``, ``{workdir}``, ``{home}``, ``{model_id}``, ``{effort}``,
-    ``{handover}``, ``{files}``, and with ``model_api`` also ``{api_url}`` and ``{api_key}``; the element
+    ``{handover}``, ``{files}``, and with ``model_apis`` also ``{api_url}`` and ``{api_key}``; the element
     ``{options}`` is where the arguments of options go (else last).
     """
 
@@ -165,9 +165,9 @@ class ToolDocument(StrictModel):
     usage: Usage | None = Field(None, description="How what it reports is read.")
     credentials: Credentials = Field(default_factory=Credentials, description="What secrets it needs.")
     network: Network = Field(default_factory=Network, description="What it must reach.")
-    model_api: ModelApi | None = Field(
-        None,
-        description="The model API that it speaks, at {api_url} (http://127.0.0.1:PORT, the path after it is /v1) "
+    model_apis: tuple[ModelApi, ...] = Field(
+        (),
+        description="The model APIs that it speaks, at {api_url} (http://127.0.0.1:PORT, the path after it is /v1) "
         "with the key {api_key}: real keys stay with the upstreams of config.yaml.",
     )
     models: dict[Name, ToolModel] = Field(default_factory=dict, description="Its models by short name.")

@@ -163,7 +163,7 @@ def _complete(name: str, model: ToolDocument) -> ToolDefinition:
         usage=model.usage,
         credentials=model.credentials,
         network=model.network,
-        model_api=model.model_api,
+        model_apis=model.model_apis,
         models=model.models,
         options=model.options,
         droppings=model.droppings,

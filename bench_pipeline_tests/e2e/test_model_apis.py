@@ -91,7 +91,7 @@ def calling(project: Project, server: ModelServer, *acts: str, **config: Any) ->
             "command": ["python3", "{files}/agent/call.py"],
             "env": {"API_URL": "{api_url}", "API_KEY": "{api_key}"},
         },
-        "model_api": "chat-completions",
+        "model_apis": ["chat-completions"],
         "options": {"act": {"free": True, "args": ["{value}"]}},
     }
     project.document("tools/agent.yaml", "Tool", tool)

@@ -243,7 +243,7 @@ class TestBuiltIn:
     @pytest.mark.parametrize("name", AGENTS)
     def test_its_model_is_reached_through_the_gateway_and_nothing_else(self, registry, name):
         definition, made = registry.tool(name), self._made(registry, name)
-        assert definition.model_api is not None
+        assert definition.model_apis
         assert (definition.credentials.env, definition.network.allow, dict(made.secrets)) == ((), (), {})
         told = [*made.argv, *made.env.values()]
         assert any(API.url in text for text in told)

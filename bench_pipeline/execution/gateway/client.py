@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -128,7 +128,13 @@ class Gateway:
 
     @contextlib.contextmanager
     def session(
-        self, api: str, model_id: str | None, sandbox: Sandbox, *, cell: str, cancel: threading.Event
+        self,
+        apis: Sequence[str],
+        model_id: str | None,
+        sandbox: Sandbox,
+        *,
+        cell: str,
+        cancel: threading.Event,
     ) -> Iterator[Session]:
         """A door for one use of a tool in the cell ``cell``, whose uses share its caps.
 
@@ -143,7 +149,7 @@ class Gateway:
             "cell": cell,
             "ledger": str(ledger),
             "token": token,
-            "api": api,
+            "apis": list(apis),
             "caps": _caps_document(self._cell_caps),
             "models": {
                 name: {"upstream": route.upstream, "price": route.price and route.price.document()}

@@ -102,7 +102,7 @@ class Door:
 
     Args:
         token: what the agent sends as its key.
-        api: the only API that its tool speaks.
+        apis: the APIs that its tool speaks.
         models: the models that it may use.
         accounts: the cell's and the run's.
         till: holds amounts on them.
@@ -113,7 +113,7 @@ class Door:
     """
 
     token: str
-    api: str
+    apis: tuple[str, ...]
     models: Mapping[str, ModelRoute]
     accounts: tuple[Account, ...]
     till: Till
@@ -163,8 +163,10 @@ class Door:
         """The request, checked. Raises RefusedRequestError."""
         api = api_at(request.raw_path.partition("?")[0])
         host = (request.headers.get("Host") or "").rpartition(":")[0] or request.headers.get("Host")
-        if api is None or api.name != self.api or host not in ("127.0.0.1", "localhost"):
-            raise RefusedRequestError(404, f"this gateway serves POST {self.api} and nothing else")
+        if api is None or api.name not in self.apis or host not in ("127.0.0.1", "localhost"):
+            raise RefusedRequestError(
+                404, f"this gateway serves {' and '.join(self.apis)} by POST and nothing else"
+            )
         if request.method != "POST":
             raise RefusedRequestError(405, f"{request.method} is not served here", api)
         sent = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix(

@@ -100,7 +100,7 @@ class GatewayProcess:
         account = self._cells.setdefault(cell["cell"], Account("cell", _caps(cell["caps"])))
         return Door(
             token=cell["token"],
-            api=cell["api"],
+            apis=tuple(cell["apis"]),
             models={model: self._route(route) for model, route in cell["models"].items()},
             accounts=(account, self._run),
             till=self._till,

@@ -63,7 +63,7 @@ def opened(
 
 @contextlib.contextmanager
 def door(gateway: Gateway, api: str = "chat-completions", cell: str = "cell") -> Iterator[Session]:
-    with gateway.session(api, "m", Host(), cell=cell, cancel=threading.Event()) as session:  # type: ignore[arg-type]
+    with gateway.session([api], "m", Host(), cell=cell, cancel=threading.Event()) as session:  # type: ignore[arg-type]
         yield session
 
 
