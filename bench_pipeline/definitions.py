@@ -13,8 +13,8 @@ from bench_pipeline.defs.assets.policies import policy_lane
 from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.jobs import job_of_tables, jobs_of
-from bench_pipeline.defs.schedules import nightly_schedule, nightly_scores
-from bench_pipeline.defs.sensors import ledger_sensor, store_sensors
+from bench_pipeline.defs.schedules import night_sensor, nightly_schedule
+from bench_pipeline.defs.sensors import failure_hook, ledger_sensor, store_sensors
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
 
@@ -51,7 +51,8 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         schedules=[nightly_schedule(bench)],
         sensors=[
             ledger_sensor,
-            nightly_scores(bench),
+            night_sensor(jobs, bench.max_attempts()),
+            failure_hook,
             *store_sensors(jobs, job_of_tables(lanes), bench.max_attempts()),
         ],
         resources=chosen,

@@ -32,6 +32,8 @@ class BenchError(Exception):
     """
 
     exit_code: ClassVar[int] = 1
+    # Whether the same, tried again later, may work without anybody doing something.
+    passes: ClassVar[bool] = False
 
     def __init__(self, tried: str, wrong: str, remedy: str = "") -> None:
         super().__init__(tried, wrong, remedy)
@@ -89,9 +91,13 @@ class NotFoundError(BenchError):
 class StoreError(BenchError):
     """The store could not be read or written; nothing was half-written."""
 
+    passes = True
+
 
 class NewerSchemaError(StoreError):
     """A part was written by a newer version of bench_pipeline: never quarantined, never bought again."""
+
+    passes = False
 
 
 class CorruptPartError(StoreError):

@@ -9,11 +9,14 @@ from collections.abc import Iterable, Mapping
 import dagster as dg
 from dagster import DagsterRunStatus
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from dagster_shared.error import SerializableErrorInfo
 
-from bench_pipeline.pipeline.asking import Run
+from bench_pipeline.pipeline.asking import Run, would_fail_again
 from bench_pipeline.pipeline.checking import checks_of
 
 RUN_KEY = "dagster/run_key"
+# The tag with which the hook marks runs that failed.
+FAILURE, PERMANENT, TRANSIENT = "bench/failure", "permanent", "transient"
 UNFINISHED = [
     DagsterRunStatus.QUEUED,
     DagsterRunStatus.NOT_STARTED,
@@ -29,10 +32,33 @@ def run_of(instance: dg.DagsterInstance, run_key: str) -> Run:
     runs = instance.get_runs(dg.RunsFilter(tags={RUN_KEY: run_key}), limit=1)
     if not runs:
         return "absent"
-    status = runs[0].status
-    if status in {DagsterRunStatus.CANCELED, DagsterRunStatus.CANCELING}:
+    run = runs[0]
+    if run.status in {DagsterRunStatus.CANCELED, DagsterRunStatus.CANCELING}:
         return "given_up"
-    return "failed" if runs[0].is_finished else "going"
+    if run.status is DagsterRunStatus.SUCCESS:
+        return "done"
+    if run.is_finished:
+        return "given_up" if kind_of_failure(instance, run) == PERMANENT else "failed"
+    return "going"
+
+
+def kind_of_failure(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """Whether a failed run would fail again: as the hook stamped it, or as its steps say.
+
+    A run that ended without a step that failed was killed, or never started: that passes.
+    """
+    if FAILURE in run.tags:
+        return run.tags[FAILURE]
+    events = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    steps = [event.get_dagster_event().step_failure_data.error for event in events]
+    return PERMANENT if any(would_fail_again(_class_of(error)) for error in steps if error) else TRANSIENT
+
+
+def _class_of(error: SerializableErrorInfo) -> str:
+    """The name of the error's class, below those with which Dagster wraps it; a check that failed has Dagster's."""
+    while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
+        error = error.cause
+    return "AssertionError" if error.cls_name == "DagsterAssetCheckFailedError" else error.cls_name or ""
 
 
 def tables_in_flight(instance: dg.DagsterInstance, job_of: Mapping[str, str]) -> set[str]:

@@ -3,29 +3,38 @@
 What belongs here: when a night begins, and what it asks for after its first run. What does not: what follows changes
 by day (``sensors``).
 
-A schedule starts one job, so the night's second run is asked for by a sensor, once the first has ended well. Both
-carry the tag ``bench/night``: the time that the night began, on the clock of the schedule. Ledgers are no part of a
-night: ``ledger_sensor`` reads them as they come.
+A schedule starts one job, so what a night needs after its first run is asked for by a sensor. All runs of a night carry
+the tag ``bench/night``: the time that it began, on the clock of the schedule. Ledgers are no part of a night:
+``ledger_sensor`` reads them as they come.
 """
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from bench_pipeline.defs.jobs import EVALUATE, SCORE
 from bench_pipeline.defs.partitions import range_tags, whole_axis, whole_rectangle
 from bench_pipeline.defs.runs import UNFINISHED, run_of
+from bench_pipeline.pipeline.asking import newest_try
 from bench_pipeline.pipeline.bench import Bench
+
+if TYPE_CHECKING:
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 NIGHTLY, NIGHT = "nightly", "bench/night"
 # Marks all runs of nights, whichever night it is.
 _OF_A_NIGHT = {"bench/asked_by": NIGHTLY}
 # The first run takes minutes to hours; what comes after it can wait this long.
 _SECONDS = 30
+_WORDS = {"going": "going on", "given_up": "given up"}
 
 
 def nightly_schedule(bench: Bench) -> dg.ScheduleDefinition:
     """The schedule at the time of the project's config, stopped unless that says that it is enabled."""
     settings = bench.config_or_default().schedules.nightly
-    first, last = whole_rectangle(bench.max_attempts())
+    max_attempts = bench.max_attempts()
 
     @dg.schedule(
         name=NIGHTLY,
@@ -46,35 +55,50 @@ def nightly_schedule(bench: Bench) -> dg.ScheduleDefinition:
             return dg.SkipReason(f"the night that began at {running[0].tags[NIGHT]} has not ended")
         # Only the clock of the schedule: where clocks are set back, an hour that comes twice is one night.
         night = f"{context.scheduled_execution_time:%Y-%m-%d %H:%M}"
-        if run_of(context.instance, night) != "absent":
+        if run_of(context.instance, _key(night, EVALUATE, 1)) != "absent":
             return dg.SkipReason(f"the night that began at {night} has its run")
-        return dg.RunRequest(run_key=night, tags={**_OF_A_NIGHT, NIGHT: night, **range_tags(first, last)})
+        return _request(night, EVALUATE, 1, max_attempts)
 
     return nightly
 
 
-def nightly_scores(bench: Bench) -> dg.SensorDefinition:
-    """The sensor that asks for a night's second run."""
-    first, last = whole_axis(bench.max_attempts())
+def night_sensor(jobs: Sequence["UnresolvedAssetJobDefinition"], max_attempts: int) -> dg.SensorDefinition:
+    """The sensor that carries a night on: what failed for a passing reason again, then the next run."""
 
     @dg.sensor(
-        name="nightly_scores",
-        job_name=SCORE,
+        name="night_sensor",
+        jobs=[job for job in jobs if job.name in {EVALUATE, SCORE}],
         minimum_interval_seconds=_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Scores, compares and judges once the first run of a night has ended well.",
+        description=(
+            "Once the first run of a night has ended well, asks for the second, which scores, compares and judges. A "
+            "run that failed for a reason that passes is asked for twice more."
+        ),
     )
-    def scores(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        measured = context.instance.get_runs(
-            dg.RunsFilter(job_name=EVALUATE, tags=_OF_A_NIGHT, statuses=[dg.DagsterRunStatus.SUCCESS]),
-            limit=1,
-        )
-        if not measured:
-            return dg.SkipReason("no night has been measured")
-        night = measured[0].tags[NIGHT]
-        run_key = f"{night} {SCORE}"
-        if run_of(context.instance, run_key) != "absent":
-            return dg.SkipReason(f"the night that began at {night} has its second run")
-        return dg.RunRequest(run_key=run_key, tags={**_OF_A_NIGHT, NIGHT: night, **range_tags(first, last)})
+    def carry_on(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        newest = context.instance.get_runs(dg.RunsFilter(tags=_OF_A_NIGHT), limit=1)
+        if not newest:
+            return dg.SkipReason("there was no night yet")
+        night = newest[0].tags[NIGHT]
+        for job in (EVALUATE, SCORE):
+            _, tries, run = newest_try(
+                partial(_key, night, job), partial(run_of, context.instance), again={"failed"}
+            )
+            if run == "absent":
+                return _request(night, job, tries, max_attempts)
+            if run != "done":
+                return dg.SkipReason(f"the run of {job} in the night that began at {night} is {_WORDS[run]}")
+        return dg.SkipReason(f"the night that began at {night} is done")
 
-    return scores
+    return carry_on
+
+
+def _request(night: str, job: str, tries: int, max_attempts: int) -> dg.RunRequest:
+    ends = whole_rectangle(max_attempts) if job == EVALUATE else whole_axis(max_attempts)
+    return dg.RunRequest(
+        run_key=_key(night, job, tries), job_name=job, tags={**_OF_A_NIGHT, NIGHT: night, **range_tags(*ends)}
+    )
+
+
+def _key(night: str, job: str, tries: int) -> str:
+    return f"{night} {job} {tries}"

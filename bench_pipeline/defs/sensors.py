@@ -13,7 +13,7 @@ import dagster as dg
 from bench_pipeline.cli.sweeping import sweep
 from bench_pipeline.defs.jobs import LEDGERS
 from bench_pipeline.defs.partitions import LEDGER_AXIS, key_of_columns, range_tags
-from bench_pipeline.defs.runs import refused_tables, run_of, tables_in_flight
+from bench_pipeline.defs.runs import FAILURE, kind_of_failure, refused_tables, run_of, tables_in_flight
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.following import Request as FollowRequest
 from bench_pipeline.pipeline.following import Situation, follow, follow_files
@@ -119,6 +119,22 @@ def _follow_request(request: FollowRequest) -> dg.RunRequest:
         asset_selection=[dg.AssetKey(table) for table in request.tables],
         tags=range_tags(key_of_columns(request.first), key_of_columns(request.last)) if request.first else {},
     )
+
+
+@dg.run_failure_sensor(
+    name="failure_hook",
+    # Runs of commands too, which belong to no code location.
+    monitor_all_code_locations=True,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=(
+        "Marks every run that failed with the tag bench/failure: `permanent` where the same would fail again, "
+        "`transient` where it may pass. Sensors and nights ask for the latter again, twice at most."
+    ),
+)
+def failure_hook(context: dg.RunFailureSensorContext) -> None:
+    """Stamp a run that failed, for people who look for runs by tag."""
+    run = context.dagster_run
+    context.instance.add_run_tags(run.run_id, {FAILURE: kind_of_failure(context.instance, run)})
 
 
 def known_ledgers(instance: dg.DagsterInstance) -> list[str]:

@@ -11,10 +11,11 @@ change that comes at any moment is found by the next look.
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench_pipeline.identity import digest
-from bench_pipeline.pipeline.asking import MOST_TRIES, Run
+from bench_pipeline.pipeline.asking import Run, newest_try
 from bench_pipeline.pipeline.provenance import (
     DERIVED,
     FOLDERS,
@@ -83,7 +84,7 @@ def follow(
             for table, makings in stale.items()
             if makings and situation.job_of.get(table) == job and _may(table, situation, pending)
         }
-        key, run = _newest_try(wanted, situation.run_of)
+        key, _, run = newest_try(partial(_key, wanted), situation.run_of, again={"failed", "done"})
         if wanted and run == "absent":
             requests.append(Request(key, job, tuple(wanted), *_ends(wanted)))
         if run in {"absent", "going"}:
@@ -99,18 +100,13 @@ def _may(table: str, situation: Situation, pending: AbstractSet[str]) -> bool:
     return table not in situation.running and not waiting and situation.refused.isdisjoint(FOLLOWS[table])
 
 
-def _newest_try(wanted: Mapping[str, Mapping[Key, Making]], run_of: Callable[[str], Run]) -> tuple[str, Run]:
-    """The key of the newest run that was asked for to bring this about, and what became of it."""
+def _key(wanted: Mapping[str, Mapping[Key, Making]], tries: int) -> str:
+    """The key of a run, made of what it is to bring about."""
     change = [
         [table, [[*key, making.number, making.inputs] for key, making in sorted(makings.items())]]
         for table, makings in wanted.items()
     ]
-    for tries in range(1, MOST_TRIES + 1):
-        key = digest({"recipe": _RECIPE, "change": change, "tries": tries})
-        run = run_of(key)
-        if run != "failed":
-            return key, run
-    return "", "given_up"
+    return digest({"recipe": _RECIPE, "change": change, "tries": tries})
 
 
 def _on_the_axis(table: str, makings: Mapping[Key, Making], max_attempts: int) -> dict[Key, Making]:

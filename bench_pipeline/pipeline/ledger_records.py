@@ -34,12 +34,16 @@ class Asked:
 
 @dataclass
 class State:
-    """Everything that is known between ticks. ``seen``: files that may still be growing, as the last tick saw them."""
+    """Everything that is known between ticks.
+
+    ``seen``: files that may still be growing, as the last tick saw them; ``waiting``: since when each is waited for.
+    """
 
     ledgers: dict[str, Known] = field(default_factory=dict)
     asked: dict[str, Asked] = field(default_factory=dict)
     seen: dict[str, list[str | int]] = field(default_factory=dict)
     routes: str = ""
+    waiting: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ def read_state(store: "Store") -> State:
             {key: Asked(**asked) for key, asked in document["asked"].items()},
             document["seen"],
             document["routes"],
+            document.get("waiting", {}),
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         records = read_records(store)

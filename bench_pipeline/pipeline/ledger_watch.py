@@ -35,10 +35,14 @@ if TYPE_CHECKING:
 
 # A file that nobody has written for this long is whole when it is first seen; a younger one when two ticks agree.
 SETTLED_S = 60.0
+# A ledger that never rests is read as it is after this long, and again each time that it passes.
+LONGEST_WAIT_S = 600.0
 # Time for hashing in one tick, of the minute that Dagster gives it.
 _HASHING_S = 20.0
 _CHUNK = 1 << 20
 _LONGEST_KEY = 64
+# A run that ended well has not read a ledger whose reading is not recorded.
+_AGAIN = {"failed", "done"}
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ class _Watch:
         self._settle = settle
         self._deadline = time.monotonic() + _HASHING_S
         self._seen = state.seen
+        self._waiting = state.waiting
         # Partition keys become folder names, which some systems compare without letter case.
         self._taken = {key.lower() for key in state.ledgers}
         self.changed: set[str] = set()
@@ -124,6 +129,7 @@ class _Watch:
         names = {known.name for known in state.ledgers.values()}
         gone = {key: known for key, known in state.ledgers.items() if known.name not in by_name}
         self._seen, state.seen = state.seen, {}
+        self._waiting, state.waiting = state.waiting, {}
         for key, known in state.ledgers.items():
             file = by_name.get(known.name)
             if file is not None and known.stamp != file.stamp and self._settled(file):
@@ -160,11 +166,15 @@ class _Watch:
         self.new.append(key)
 
     def _settled(self, file: LedgerFile) -> bool:
-        """Whether a file is as the last look saw it, or old; if not, it is remembered for the next."""
+        """Whether a file is as the last look saw it, old, or waited for too long; if not, it is remembered."""
         old = file.modified is not None and self._now - file.modified > SETTLED_S
         if not self._settle or old or self._seen.get(file.name) == file.stamp:
             return True
+        since = self._waiting.get(file.name, self._now)
+        if self._now - since >= LONGEST_WAIT_S:
+            return True
         self._state.seen[file.name] = file.stamp
+        self._state.waiting[file.name] = since
         return False
 
     def _same_content(self, key: str, file: LedgerFile) -> bool | None:
@@ -202,9 +212,9 @@ class _Watch:
         for run_key, asked in list(self._state.asked.items()):
             waiting = [key for key, change in asked.changes.items() if not self._is_read(key, change)]
             run = run_of(run_key) if waiting else "going"
-            if not waiting or run == "given_up" or (run == "failed" and asked.tries >= MOST_TRIES):
+            if not waiting or run == "given_up" or (run in _AGAIN and asked.tries >= MOST_TRIES):
                 del self._state.asked[run_key]
-            elif run == "failed":
+            elif run in _AGAIN:
                 del self._state.asked[run_key]
                 yield from self.ask(order, waiting, asked.tries + 1)
             elif run == "absent":

@@ -14,8 +14,10 @@ from dagster import DagsterInstance
 from bench_pipeline.definitions import build_defs
 from bench_pipeline.defs.partitions import LEDGER_AXIS
 from bench_pipeline.defs.runs import RUN_KEY
+from bench_pipeline.errors import StoreError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.ledger_records import read_record
+from bench_pipeline.pipeline.ledger_watch import look
 from bench_pipeline_tests.ledgers.writing import line, write_ledger
 
 CONFIG = "apiVersion: bench.ber.run/v1alpha1\nkind: Project\n"
@@ -125,6 +127,33 @@ def test_a_growing_ledger_waits_until_two_ticks_agree(night: Night) -> None:
         night.write("north.jsonl", *[line()] * number)
         assert night.tick() == 0
     assert (night.tick(), night.summaries()) == (1, {"north": 4})
+
+
+def test_a_ledger_that_never_rests_is_read_after_the_longest_wait(night: Night) -> None:
+    found = {}
+    for minute in range(0, 25, 5):
+        night.write("north.jsonl", *[line()] * (minute + 1))
+        asked = look(night.bench, [], lambda _: "going", now=1_700_000_000 + 60 * minute)
+        found[minute] = [request.ledgers for request in asked.requests]
+    assert found == {0: [], 5: [], 10: [("north",)], 15: [], 20: []}
+    asked = look(night.bench, ["north"], lambda _: "going", now=1_700_000_000 + 60 * 21)
+    assert [request.ledgers for request in asked.requests] == [("north",)], "it rests"
+
+
+def test_a_ledger_whose_reading_fails_for_a_passing_reason_is_asked_for_a_few_times(
+    night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise StoreError("writing a table", "the object store answered 503")
+
+    night.may_fail = True
+    night.write("north.jsonl", line())
+    night.tick()
+    with monkeypatch.context() as patched:
+        patched.setattr("bench_pipeline.defs.assets.ledgers.write_ledger_rows", broken)
+        assert [night.tick() for _ in range(5)] == [1, 1, 1, 0, 0]
+    night.write("north.jsonl", line(), line())
+    assert (night.settle(), night.summaries()) == (1, {"north": 2})
 
 
 def test_an_appended_ledger_is_read_from_where_the_last_run_ended(night: Night) -> None:
@@ -272,14 +301,14 @@ def test_a_lost_state_is_made_anew_from_what_was_read(night: Night, damage: str)
     assert night.settle() == 1
 
 
-def test_a_run_that_fails_is_asked_for_again_a_few_times_and_the_other_ledgers_are_summed_up(
+def test_a_ledger_that_cannot_be_read_is_left_until_it_changes_and_the_others_are_summed_up(
     night: Night,
 ) -> None:
     night.may_fail = True
     night.write("good.jsonl", line())
     (night.folder / "bad.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00" + bytes(60))
     assert night.tick() == 0
-    assert [night.tick() for _ in range(5)] == [1, 1, 1, 0, 0]
+    assert [night.tick() for _ in range(4)] == [1, 1, 0, 0], "what is no gzip will be none the next time"
     assert night.summaries() == {"good": 1}
     shutil.copyfile(night.folder / "good.jsonl", night.folder / "bad.jsonl.gz")
     assert night.settle() == 1

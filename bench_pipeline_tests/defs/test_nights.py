@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 
+from bench_pipeline.defs.runs import FAILURE, PERMANENT, RUN_KEY
 from bench_pipeline.defs.schedules import NIGHT
 from bench_pipeline_tests.defs.conftest import small_project
 from bench_pipeline_tests.defs.ticking import Daemon
@@ -29,14 +30,15 @@ def nights(tmp_path: Path, instance: DagsterInstance, nightly: str, since: str) 
     for at in islice(daemon.times("nightly", since), 4):
         for request in daemon.strike("nightly", at):
             asked.append(request.tags[NIGHT])
-            instance.add_run(_finished(request))
+            instance.add_run(_ended(request))
         assert not daemon.strike("nightly", at), "a tick that is made again asks for nothing"
     return asked
 
 
-def _finished(request: dg.RunRequest) -> dg.DagsterRun:
-    tags = {**request.tags, "dagster/run_key": str(request.run_key)}
-    return dg.DagsterRun("evaluate", tags=tags, status=DagsterRunStatus.SUCCESS)
+def _ended(request: dg.RunRequest, status: DagsterRunStatus = DagsterRunStatus.SUCCESS) -> dg.DagsterRun:
+    """A run that was asked for, without what it does."""
+    tags = {**request.tags, RUN_KEY: str(request.run_key)}
+    return dg.DagsterRun(str(request.job_name), tags=tags, status=status)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_a_night_on_an_hour_that_comes_twice_is_one_night_whatever_ticks_there_a
 ) -> None:
     daemon = Daemon(project, instance)
     first = daemon.strike("nightly", datetime.fromisoformat("2026-10-25T02:30:00+02:00"))
-    instance.add_run(_finished(first[0]))
+    instance.add_run(_ended(first[0]))
     assert not daemon.strike("nightly", datetime.fromisoformat("2026-10-25T02:30:00+01:00"))
 
 
@@ -79,10 +81,10 @@ def test_a_night_runs_everything_with_one_run_for_each_partition_shape_and_then_
     project: Path, instance: DagsterInstance
 ) -> None:
     daemon = Daemon(project, instance)
-    assert not daemon.look("nightly_scores"), "nothing is measured yet"
+    assert not daemon.look("night_sensor"), "nothing is measured yet"
     assert len(daemon.run(daemon.strike("nightly", next(daemon.times("nightly", "2026-05-01"))))) == 1
-    assert len(daemon.run(daemon.look("nightly_scores"))) == 1
-    assert not daemon.look("nightly_scores")
+    assert len(daemon.run(daemon.look("night_sensor"))) == 1
+    assert not daemon.look("night_sensor")
     assert {
         name: instance.get_materialized_partitions(dg.AssetKey(name))
         for name in ("verdicts", "composite_scores")
@@ -105,8 +107,24 @@ def test_a_night_that_has_not_ended_holds_the_next_one_back(project: Path, insta
     assert not daemon.strike("nightly", later)
 
 
-def test_a_night_whose_first_run_failed_has_no_second(project: Path, instance: DagsterInstance) -> None:
+def test_a_run_of_a_night_that_failed_is_asked_for_twice_more_where_its_reason_passes(
+    project: Path, instance: DagsterInstance
+) -> None:
+    daemon = Daemon(project, instance)
+    requests = daemon.strike("nightly", next(daemon.times("nightly", "2026-05-01")))
+    asked = []
+    while requests:
+        (request,) = requests
+        asked.append((request.job_name, request.run_key))
+        instance.add_run(_ended(request, DagsterRunStatus.FAILURE))
+        requests = daemon.look("night_sensor")
+    assert asked == [("evaluate", f"2026-05-01 02:17 evaluate {tries}") for tries in (1, 2, 3)]
+
+
+def test_a_night_that_would_fail_again_is_left_alone(project: Path, instance: DagsterInstance) -> None:
     daemon = Daemon(project, instance)
     (request,) = daemon.strike("nightly", next(daemon.times("nightly", "2026-05-01")))
-    instance.add_run(dg.DagsterRun("evaluate", tags=dict(request.tags), status=DagsterRunStatus.FAILURE))
-    assert not daemon.look("nightly_scores")
+    run = _ended(request, DagsterRunStatus.FAILURE)
+    instance.add_run(run)
+    instance.add_run_tags(run.run_id, {FAILURE: PERMANENT})
+    assert not daemon.look("night_sensor")

@@ -80,7 +80,8 @@ SENSORS: dict[str, Any] = {
     "follow_sensor": {"seconds": 15, "jobs": ["evaluate", "score"], "status": "RUNNING"},
     "file_sensor": {"seconds": 15, "jobs": ["evaluate", "score"], "status": "STOPPED"},
     "ledger_sensor": {"seconds": 10, "jobs": ["read_ledgers"], "status": "RUNNING"},
-    "nightly_scores": {"seconds": 30, "jobs": ["score"], "status": "RUNNING"},
+    "failure_hook": {"seconds": 30, "jobs": [], "status": "RUNNING"},
+    "night_sensor": {"seconds": 30, "jobs": ["evaluate", "score"], "status": "RUNNING"},
 }
 
 

@@ -20,6 +20,7 @@ class Daemon:
     def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
         self.root = root
         self.instance = instance
+        self._cursors: dict[str, str | None] = {}
         self.load()
 
     def load(self) -> None:
@@ -36,9 +37,13 @@ class Daemon:
         """One tick of a sensor as Dagster makes it, up to what it asks for; partitions are added."""
         definition = self.repository.get_sensor_def(sensor)
         context = dg.build_sensor_context(
-            self.instance, repository_def=self.repository, resources={"bench": self._located}
+            self.instance,
+            cursor=self._cursors.get(sensor),
+            repository_def=self.repository,
+            resources={"bench": self._located},
         )
         data = definition.evaluate_tick(context)
+        self._cursors[sensor] = data.cursor
         for request in data.dynamic_partitions_requests or []:
             self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
         requests = list(data.run_requests or [])
