@@ -40,6 +40,8 @@ _FEW_LINES = 8
 _QUOTE, _COLON, _SPACE = b'": '
 _SPACED_COLON = re.compile(rb'"[ \t\r]+:')
 _WHITESPACE = b" \t\r"
+# What msgspec takes for no name of a field: a key that has to be escaped.
+_ESCAPED_KEY = re.compile(r'["\\\x00-\x1f]')
 
 _COUNT = Annotated[int, msgspec.Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)] | None
 _SCALAR = str | int | float | bool | None
@@ -208,7 +210,7 @@ class _Shape:
                 keys[name] = _Key(_kind(name, value), always=not self.keys)
             elif name not in FIELD_OF and isinstance(value, (dict, list)):
                 keys[name] = _Key(Any, known.always)
-        if keys == self.keys or len(keys) > _MOST_KEYS:
+        if keys == self.keys or len(keys) > _MOST_KEYS or any(map(_ESCAPED_KEY.search, keys)):
             return None
         return _Shape(keys, keep_extra=self._keep_extra)
 

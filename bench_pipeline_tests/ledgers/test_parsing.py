@@ -97,6 +97,13 @@ def test_a_ledger_of_more_keys_than_can_be_learned_is_read_all_the_same() -> Non
     ]
 
 
+def test_a_key_that_has_to_be_escaped_is_one_like_any_other() -> None:
+    """It once ended the reading: the decoder that is made for the keys of a ledger takes no such name."""
+    lines = [json.dumps({"route": "x", key: 1}) for key in ("\0", '"', "\\", "\n", "\x7f")]
+    parsed = Parser(keep_extra=True).parse("\n".join(lines * 2).encode(), 1)
+    assert (parsed.rows.num_rows, parsed.rejected) == (10, [])
+
+
 KEYS = st.sampled_from([*(spelling for names in SPELLINGS.values() for spelling in names), "note", "x", ""])
 SCALARS = st.one_of(
     st.none(),
@@ -136,12 +143,40 @@ def expected(data: bytes) -> dict[str, Any] | None:
     return read_row(value) if isinstance(value, dict) else None
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(raw_lines(), min_size=1, max_size=40))
-def test_every_line_is_read_as_the_exact_decoder_reads_it(lines: list[bytes]) -> None:
+@st.composite
+def alike_lines(draw: st.DrawFn) -> list[bytes]:
+    """Lines as one program writes them, in few forms: the same keys around other values; some of them damaged."""
+    colon, comma = draw(st.sampled_from([":", ": ", "\t: "])), draw(st.sampled_from([",", ", "]))
+    lines = []
+    for keys in draw(st.lists(st.lists(KEYS, min_size=1, max_size=4), min_size=1, max_size=2)):
+        for values in draw(st.lists(st.tuples(*[VALUES | ORDINARY for _ in keys]), min_size=8, max_size=14)):
+            pairs = [
+                json.dumps(key) + colon + json.dumps(value) for key, value in zip(keys, values, strict=True)
+            ]
+            data = ("{" + comma.join(pairs) + "}").encode()
+            if draw(st.integers(0, 5)) == 0:
+                at = draw(st.integers(0, len(data) - 1))
+                data = data[:at] + draw(st.sampled_from(DAMAGE)) + data[at + draw(st.integers(0, 1)) :]
+            lines.append(data)
+    return draw(st.permutations(lines))
+
+
+ORDINARY = st.sampled_from(
+    [True, False, None, 0, 1, 0.25, 2**53 - 1, 10**15, -1, 1e-7, "x", "ü", "\U0001f600", '"']
+)
+DAMAGE = (
+    b"", b'"', b"\\", b"}", b"{", b",", b"0", b"-", b".", b"e9", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\\udc00",
+    b"NaN", b"1e999", b"\x0c", b"\x00", b"\r", b'", "route": "', b' "note": 1,', b'"\\u0072oute": 1, ', b"00",
+    b"\\u0000",
+)  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.one_of(st.lists(raw_lines(), min_size=1, max_size=40), alike_lines()), st.booleans())
+def test_every_line_is_read_as_the_exact_decoder_reads_it(lines: list[bytes], keep_extra: bool) -> None:
     lines = [part for data in lines for part in data.split(b"\n")]
     block = b"\n".join(lines) + b"\n"
-    parser = Parser(keep_extra=True)
+    parser = Parser(keep_extra=keep_extra)
     for _ in range(2):
         parsed = parser.parse(block, 1)
         want = [(at, expected(data)) for at, data in enumerate(lines, 1)]
@@ -150,7 +185,30 @@ def test_every_line_is_read_as_the_exact_decoder_reads_it(lines: list[bytes]) ->
         assert [*sorted(rows)] == [at for at, row in want if row]
         for at, row in want:
             if row:
+                row["extra"] = row["extra"] if keep_extra else rows[at]["extra"]
                 assert same(rows[at], row), (rows[at], row)
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_line_among_many_that_are_alike_is_counted(text: bytes) -> None:
+    """Its own keys are in the form of the others, so that only what is wrong with it tells it apart."""
+    usual = b'{"route": "x", "valid": true, "f2p": 0.5, "note": "n", "cost": 1.5, "inner": [{"a": {"b": 1}}]}'
+    parser = Parser()
+    for _ in range(2):
+        parsed = parser.parse(b"\n".join([*[usual] * 20, text, *[usual] * 20, b""]), 1)
+        assert (parsed.rejected, parsed.rows.num_rows) == ([21], 40)
+    damaged = {
+        b'"x"': [b'"\xff"', b'"\xed\xa0\x80"', b'"\\ud800"', b'"\\x"', b'"a\x0cb"', b"'x'"],
+        b"0.5": [b"NaN", b"-Infinity", b"1e999", b".5", b"5.", b"00.5", b"+1", b"0x1", b"1_0", b"0.5f", b"-"],
+        b"1.5": [b"NaN", b"1e999", b"1" + b"0" * 400, b"01", b'"\\udc00"', b"True", b"nul"],
+        b'"note"': [b'"route"', b'"\\u0072oute"', b'"\\ud83d"'],
+        b'"b": 1': [b'"b": 1, "b": 1', b'"b": [1,]', b'"b"', b'"b": 1}, {"b": 1'],
+    }
+    for old, news in damaged.items():
+        for new in news:
+            line = usual.replace(old, new)
+            wrong = expected(line) is None
+            assert parser.parse(b"\n".join([*[usual] * 20, line, b""]), 1).rejected == [21] * wrong, new
 
 
 def same(row: dict[str, Any], want: dict[str, Any]) -> bool:
