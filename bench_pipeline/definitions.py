@@ -12,6 +12,7 @@ from bench_pipeline.defs.assets.ledgers import ledger_lane
 from bench_pipeline.defs.assets.policies import policy_lane
 from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
+from bench_pipeline.defs.inventory import inventory_check
 from bench_pipeline.defs.jobs import job_of_tables, jobs_of
 from bench_pipeline.defs.schedules import night_sensor, nightly_schedule
 from bench_pipeline.defs.sensors import failure_hook, ledger_sensor, store_sensors
@@ -41,12 +42,13 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         warnings.simplefilter("ignore", dg.BetaWarning)
         lanes = [make(bench.max_attempts()) for make in _LANES]
     jobs = jobs_of(lanes)
+    assets = [*chain.from_iterable(lane.assets for lane in lanes)]
     return dg.Definitions(
-        assets=[
-            *chain.from_iterable(lane.inputs for lane in lanes),
-            *chain.from_iterable(lane.assets for lane in lanes),
+        assets=[*chain.from_iterable(lane.inputs for lane in lanes), *assets],
+        asset_checks=[
+            *(check for lane in lanes for check in (*map(table_checks, lane.tables), *lane.checks)),
+            inventory_check(assets),
         ],
-        asset_checks=[check for lane in lanes for check in (*map(table_checks, lane.tables), *lane.checks)],
         jobs=jobs,
         schedules=[nightly_schedule(bench)],
         sensors=[

@@ -25,6 +25,7 @@ from filelock import FileLock
 
 from bench_pipeline.cli.sweeping import alive, sweep
 from bench_pipeline.definitions import LOCATION, build_defs
+from bench_pipeline.defs.inventory import in_words, left_failed
 from bench_pipeline.defs.jobs import EVALUATE, LEDGERS, SCORE
 from bench_pipeline.defs.partitions import LEDGER_AXIS, key_of, range_tags
 from bench_pipeline.defs.runs import RUN_KEY, run_of
@@ -70,6 +71,10 @@ _OVERRIDES: Any = {
 }
 
 
+# Held while an instance is opened; it stays, so it is there once one was.
+_OPENING = "opening.lock"
+
+
 @contextmanager
 def instance_in(home: Path) -> Iterator[DagsterInstance]:
     """The Dagster instance of a folder, with the runs of killed commands marked as failed.
@@ -79,7 +84,7 @@ def instance_in(home: Path) -> Iterator[DagsterInstance]:
     """
     try:
         # Two that make the same databases at once fail.
-        with FileLock(home / "opening.lock"):
+        with FileLock(home / _OPENING):
             reference = InstanceRef.from_dir(str(home), overrides=_OVERRIDES)
             opened = DagsterInstance.from_ref(reference)
     except Exception as error:
@@ -91,6 +96,16 @@ def instance_in(home: Path) -> Iterator[DagsterInstance]:
     with opened as instance:
         sweep(instance, home)
         yield instance
+
+
+def failed_partitions(bench: Bench) -> list[str] | None:
+    """What the newest runs on the project's instance left failed, a line for each table; None before the first run."""
+    home = Path(os.environ.get("DAGSTER_HOME") or bench.project.local_dir / "dagster")
+    if not (home / _OPENING).is_file():
+        return None
+    nodes = build_defs({"bench": bench}).resolve_asset_graph().asset_nodes
+    with instance_in(home) as instance:
+        return in_words(left_failed(instance, {node.key: node.partitions_def for node in nodes}))
 
 
 def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:

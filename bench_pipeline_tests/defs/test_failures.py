@@ -6,8 +6,11 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
 from dagster import DagsterInstance, DagsterRunStatus
 
+from bench_pipeline.cli.launching import dagster_home, failed_partitions, instance_in, run_everything
+from bench_pipeline.cli.main import bench
 from bench_pipeline.defs.runs import FAILURE, PERMANENT, RUN_KEY, TRANSIENT, run_of
 from bench_pipeline.errors import (
     BenchError,
@@ -19,10 +22,13 @@ from bench_pipeline.errors import (
     StoreError,
 )
 from bench_pipeline.pipeline.asking import would_fail_again
+from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.checking import CheckOutcome, checks_of
+from bench_pipeline.pipeline.selection import Partition, RunOptions
 from bench_pipeline_tests.defs.conftest import small_project
 from bench_pipeline_tests.defs.ticking import Daemon
 
+PARTS = (Partition("smoke", 1),)
 CELLS = dg.AssetKey("evaluation_cells")
 
 
@@ -101,6 +107,32 @@ def test_a_run_that_was_killed_may_pass_and_one_that_a_person_ended_is_given_up(
         daemon.instance.add_run(dg.DagsterRun("evaluate", tags={RUN_KEY: status.value}, status=status))
         assert run_of(daemon.instance, status.value) == expected
     assert run_of(daemon.instance, "never asked for") == "absent"
+
+
+def test_partitions_that_are_left_failed_are_listed_by_a_check_of_later_runs_and_by_doctor(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    assert failed_partitions(Bench(project)) is None, "before the first run"
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "bench_pipeline.defs.assets.evaluations.write_cells", raising(StoreError("writing", "no disk"))
+        )
+        with pytest.raises(StoreError):
+            run_everything(Bench(project), PARTS, RunOptions())
+    tables = ("evaluation_cells", "verdicts", "task_results")
+    assert sorted(failed_partitions(Bench(project)) or []) == sorted(f"{table}: 1|smoke" for table in tables)
+    ended = CliRunner().invoke(bench, ["--project", str(project), "doctor", "--plain"])
+    assert "left failed: verdicts: 1|smoke" in ended.output
+
+    run_everything(Bench(project), (Partition("standard", 1),), RunOptions())
+    with instance_in(dagster_home(Bench(project))) as instance:
+        key = dg.AssetCheckKey(CELLS, "left_failed")
+        record = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
+    assert record.event is not None
+    check = record.event.get_dagster_event().asset_check_evaluation_data
+    assert (check.passed, check.blocking) == (False, False)
+    assert "verdicts: 1|smoke" in (check.description or "").splitlines()
 
 
 @pytest.mark.parametrize(

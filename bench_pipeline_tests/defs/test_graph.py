@@ -103,9 +103,11 @@ def test_every_check_blocks_except_those_about_files_of_others(bench: Bench) -> 
     }
     assert {key for key, blocks in blocking.items() if not blocks} == {
         ("evaluation_cells", "documents"),
+        ("evaluation_cells", "left_failed"),
         ("task_results", "telemetry"),
         ("policy_receipts", "comparisons"),
         ("scenario_results", "comparisons"),
+        ("judge_reports", "quorum"),
         ("ledger_rows", "read"),
     }
     assert {asset for asset, _ in blocking} == {

@@ -24,6 +24,7 @@ JOBS: dict[str, Any] = {
             "evaluation_cells",
             "evaluation_cells_checks",
             "evaluation_cells_documents",
+            "evaluation_cells_left_failed",
             "evaluation_rankings",
             "evaluation_rankings_checks",
             "paired_comparisons",
