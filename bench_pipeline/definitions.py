@@ -16,6 +16,7 @@ from bench_pipeline.defs.inventory import inventory_check
 from bench_pipeline.defs.jobs import job_of_tables, jobs_of
 from bench_pipeline.defs.schedules import night_sensor, nightly_schedule
 from bench_pipeline.defs.sensors import failure_hook, ledger_sensor, store_sensors
+from bench_pipeline.pipeline.asking import upstream_tags
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.resources import default_resources
 
@@ -41,7 +42,7 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         # Of backfill policies: nobody who runs `bench` can do anything about it.
         warnings.simplefilter("ignore", dg.BetaWarning)
         lanes = [make(bench.max_attempts()) for make in _LANES]
-    jobs = jobs_of(lanes)
+    jobs = jobs_of(lanes, upstream_tags(bench.config_or_default()))
     assets = [*chain.from_iterable(lane.assets for lane in lanes)]
     return dg.Definitions(
         assets=[*chain.from_iterable(lane.inputs for lane in lanes), *assets],

@@ -24,15 +24,21 @@ _LEDGERS = "Read ledgers that are new or have changed, and sum them up per route
 _DESCRIPTIONS = {EVALUATE: _EVALUATE, SCORE: _SCORE, LEDGERS: _LEDGERS}
 
 
-def jobs_of(lanes: Sequence[Lane]) -> "list[UnresolvedAssetJobDefinition]":
-    """The jobs over the assets of all lanes; one without assets is left out."""
+def jobs_of(lanes: Sequence[Lane], upstreams: Sequence[str]) -> "list[UnresolvedAssetJobDefinition]":
+    """The jobs over the assets of all lanes; one without assets is left out.
+
+    ``upstreams`` are the tags of runs that may call models.
+    """
     return [
         dg.define_asset_job(
             name,
             selection=dg.AssetSelection.assets(*assets),
             description=_DESCRIPTIONS[name],
             # What can be tried again is tried again inside the run, cell by cell and within its budget.
-            tags={"dagster/max_retries": "0"},
+            tags={
+                "dagster/max_retries": "0",
+                **dict.fromkeys(upstreams if name in {EVALUATE, SCORE} else (), "true"),
+            },
         )
         for name, assets in _shapes(lanes).items()
         if assets

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
+from dagster._utils.schedules import get_smallest_cron_interval
 
 from bench_pipeline.defs.jobs import EVALUATE, SCORE
 from bench_pipeline.defs.partitions import range_tags, whole_axis, whole_rectangle
@@ -60,6 +61,21 @@ def nightly_schedule(bench: Bench) -> dg.ScheduleDefinition:
         return _request(night, EVALUATE, 1, max_attempts)
 
     return nightly
+
+
+def nightly_freshness(bench: Bench) -> dg.FreshnessPolicy | None:
+    """For an asset that every night makes: it is stale when a night begins and the last one has not made it.
+
+    None where nights are not enabled: nothing promises such an asset then.
+    """
+    settings = bench.config_or_default().schedules.nightly
+    if not settings.enabled:
+        return None
+    return dg.FreshnessPolicy.cron(
+        deadline_cron=settings.cron,
+        lower_bound_delta=get_smallest_cron_interval(settings.cron, settings.timezone),
+        timezone=settings.timezone,
+    )
 
 
 def night_sensor(jobs: Sequence["UnresolvedAssetJobDefinition"], max_attempts: int) -> dg.SensorDefinition:

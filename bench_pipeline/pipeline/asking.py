@@ -1,14 +1,18 @@
-"""What becomes of runs that are asked for, and which of those that fail are asked for again.
+"""What becomes of runs that are asked for, which of those that fail are asked for again, and which wait for others.
 
-What belongs here: these words, the count of tries, and which errors pass. What does not: looking runs up
-(``defs.runs``).
+What belongs here: these words, the count of tries, which errors pass, and the tags of what runs share. What does not:
+looking runs up (``defs.runs``).
 """
 
 import builtins
+import re
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from bench_pipeline.errors import BenchError
+
+if TYPE_CHECKING:
+    from bench_pipeline.project import ProjectConfig
 
 # ``failed`` may be asked for again; ``given_up`` was ended by a person, or would fail again. ``done`` says nothing of
 # what the run was to bring about.
@@ -47,3 +51,12 @@ def _family(cls: type[BenchError]) -> Iterator[type[BenchError]]:
     yield cls
     for below in cls.__subclasses__():
         yield from _family(below)
+
+
+def upstream_tags(config: "ProjectConfig") -> list[str]:
+    """The keys of the tags that runs carry which may call the upstreams, one for each.
+
+    Dagster's queue starts one run with such a tag at a time, so an upstream's ``concurrency`` and
+    ``requests_per_minute``, which a run keeps by itself, hold for the runs of the UI and of the daemon together.
+    """
+    return [f"bench/upstream-{re.sub(r'[^A-Za-z0-9_.-]', '-', name)}" for name in config.upstreams]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from bench_pipeline.errors import BenchError, RefusedError
+from bench_pipeline.pipeline.asking import upstream_tags
 from bench_pipeline.project import CONFIG_NAME, Project, is_project_file, load_project
 
 if TYPE_CHECKING:
@@ -129,7 +130,12 @@ def write_instance_config(project: Project) -> Path:
         "run_monitoring": {"enabled": True, "free_slots_after_run_end_seconds": 300},
         "concurrency": {
             "pools": {"granularity": "op", "default_limit": 1},
-            "runs": {"max_concurrent_runs": 4},
+            "runs": {
+                "max_concurrent_runs": 4,
+                "tag_concurrency_limits": [
+                    {"key": key, "limit": 1} for key in dict.fromkeys(upstream_tags(project.config))
+                ],
+            },
         },
         # Ticks that asked for nothing are most of the database within a month.
         "retention": {

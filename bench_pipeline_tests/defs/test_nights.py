@@ -1,15 +1,17 @@
 """The nightly schedule: when it strikes, what it asks for, and that it is one run a night for each partition shape."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
+from dagster._core.definitions.freshness import CronFreshnessPolicy
 
 from bench_pipeline.defs.runs import FAILURE, PERMANENT, RUN_KEY
-from bench_pipeline.defs.schedules import NIGHT
+from bench_pipeline.defs.schedules import NIGHT, nightly_freshness
+from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.defs.conftest import small_project
 from bench_pipeline_tests.defs.ticking import Daemon
 
@@ -75,6 +77,23 @@ def test_it_is_stopped_unless_the_config_enables_it(
     schedule = Daemon(root, instance).repository.get_schedule_def("nightly")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("17 2 * * *", "UTC")
     assert schedule.default_status.value == status
+
+
+@pytest.mark.parametrize(
+    ("cron", "hours"), [("30 2 * * *", 23), ("0 3 * * 1", 7 * 24 - 1), ("0 1,13 * * *", 11)]
+)
+def test_what_nights_make_is_stale_once_a_whole_night_has_not_made_it(
+    tmp_path: Path, cron: str, hours: int
+) -> None:
+    root = project(tmp_path / "project", f'{{cron: "{cron}", timezone: Europe/Berlin, enabled: true}}')
+    policy = nightly_freshness(Bench(root))
+    assert isinstance(policy, CronFreshnessPolicy)
+    assert (policy.deadline_cron, policy.timezone) == (cron, "Europe/Berlin")
+    assert timedelta(hours=hours) <= policy.lower_bound_delta <= timedelta(hours=hours + 1)
+
+
+def test_where_there_are_no_nights_nothing_is_stale(bench: Bench) -> None:
+    assert nightly_freshness(bench) is None
 
 
 def test_a_night_runs_everything_with_one_run_for_each_partition_shape_and_then_asks_for_nothing(

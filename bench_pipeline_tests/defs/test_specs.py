@@ -8,10 +8,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.instance.config import dagster_instance_config
 
 from bench_pipeline.definitions import build_defs
 from bench_pipeline.pipeline.bench import Bench
-from bench_pipeline.pipeline.initialising import write_workspace
+from bench_pipeline.pipeline.initialising import write_instance_config, write_workspace
 
 ROOT = Path(__file__).parents[2]
 # Jobs that Dagster makes by itself.
@@ -135,6 +136,21 @@ def test_the_configured_executor_is_that_of_runs_from_the_ui(
     config.write_text(f"{config.read_text()}dagster: {{executor: {chosen}}}\n")
     job = build_defs({"bench": Bench(project)}).resolve_job_def("evaluate")
     assert job.executor_def.name == executor
+
+
+def test_runs_that_may_call_the_same_upstream_are_started_one_at_a_time(project: Path) -> None:
+    config = project / "config.yaml"
+    config.write_text(
+        f"{config.read_text()}upstreams:\n  main: {{base_url: 'https://a.example/v1'}}\n"
+        "  my lab: {base_url: 'https://b.example/v1'}\n"
+    )
+    keys = {"bench/upstream-main", "bench/upstream-my-lab"}
+    definitions = build_defs({"bench": Bench(project)})
+    tagged = {name: keys & definitions.resolve_job_def(name).run_tags.keys() for name in JOBS}
+    assert tagged == {"evaluate": keys, "score": keys, "read_ledgers": set()}
+    read, _ = dagster_instance_config(str(write_instance_config(Bench(project).project)))
+    limits = read["concurrency"]["runs"]["tag_concurrency_limits"]
+    assert {limit["key"]: limit["limit"] for limit in limits} == dict.fromkeys(keys, 1)
 
 
 def validate(workspace: Path, cwd: Path, **environment: str) -> None:
