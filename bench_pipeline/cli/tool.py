@@ -1,6 +1,7 @@
-"""``bench tool``: list tools and workflows, and show what one of them is after every layer had its say."""
+"""``bench tool``: list tools and workflows, show what one of them is after every layer had its say, and try one."""
 
 import json
+from typing import Any
 
 import click
 
@@ -10,6 +11,7 @@ from bench_pipeline.cli.output import (
     format_options,
     project_option,
     project_root,
+    sandbox_option,
     show,
     wants_plain,
 )
@@ -18,7 +20,7 @@ from bench_pipeline.reports.escaping import plain_text
 
 @click.group()
 def tool() -> None:
-    """List and show tools."""
+    """List, show and try tools."""
 
 
 @tool.command(name="list", epilog="\b\nbench tool list\nbench tool list --json")
@@ -55,6 +57,41 @@ def show_(name: str, project_dir: str | None, as_json: bool, plain: bool) -> Non
             emit_rows([{field: text}], [field], plain=True)
         else:
             click.echo(f"{plain_text(field)}: {plain_text(text)}")
+
+
+@tool.command(
+    epilog="\b\nbench tool check claude-code\nbench tool check codex --model gpt-5.5 --sandbox bubblewrap"
+)
+@click.argument("name")
+@click.option("--model", metavar="MODEL", help="One of its models; without it the first.")
+@click.option("--effort", metavar="EFFORT", help="One of the model's efforts; without it the first.")
+@sandbox_option
+@project_option
+@format_options
+def check(
+    name: str,
+    *,
+    model: str | None,
+    effort: str | None,
+    sandbox: Any,
+    project_dir: str | None,
+    as_json: bool,
+    plain: bool,
+) -> int:
+    """Try the tool NAME once, in the sandbox, against a scripted model: no network, no key, no cost.
+
+    Exit status 4 when something does not work.
+    """
+    from bench_pipeline.pipeline.bench import Bench
+    from bench_pipeline.pipeline.tool_check import check_tool
+
+    found = check_tool(Bench(project_root(project_dir), backend=sandbox), name, model, effort)
+    rows = [{"check": each.check, "ok": each.ok, "found": each.found} for each in found]
+    if as_json:
+        emit_json(rows)
+    else:
+        emit_rows(rows, ["check", "ok", "found"], plain=plain, title=f"Trying {name}")
+    return 4 if any(each.ok is False for each in found) else 0
 
 
 def _flat(document: dict[str, object]) -> dict[str, object]:

@@ -14,6 +14,8 @@ import pytest
 import yaml
 
 from bench_pipeline.execution.sandbox import Mount, bubblewrap
+from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.tool_check import check_tool
 from bench_pipeline.registry.layers import BUILTIN_DIR
 from bench_pipeline_tests.e2e.conftest import make, nothing_configured, template
 from bench_pipeline_tests.e2e.projects import Project
@@ -103,3 +105,13 @@ def test_two_tasks_are_solved_and_everything_is_counted(make: Make, name: str) -
     assert sum(row["turns"] for row in measured.rows) == asked
     assert sum(row["tokens_output"] for row in measured.rows) == 40 * asked
     assert not any(row["orphans"] for row in measured.rows)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_trying_it_finds_nothing_wrong(make: Make, name: str) -> None:
+    project = make()
+    project.configure(defaults={"resources": {"memory": "4GiB", "pids": 512}})
+    project.document("tools/real.yaml", "Tool", definition(name))
+    found = check_tool(Bench(project.root, backend="bubblewrap"), "real", None, None)
+    assert [each for each in found if each.ok is False] == []
+    assert {each.check for each in found} >= {"version", "model", "end", "usage", "tree"}
