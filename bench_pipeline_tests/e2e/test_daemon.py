@@ -17,9 +17,12 @@ import pytest
 from bench_pipeline.defs.runs import RUN_KEY
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cells import write_cells
+from bench_pipeline.pipeline.golden_results import write_results
+from bench_pipeline.pipeline.golden_scores import write_scores
 from bench_pipeline.pipeline.initialising import write_instance_config, write_workspace
 from bench_pipeline.pipeline.measuring import write_verdicts
 from bench_pipeline.pipeline.provenance import DERIVED, behind
+from bench_pipeline.pipeline.reading import write_comparisons, write_rankings
 from bench_pipeline.pipeline.selection import TIERS, RunOptions, rectangle
 from bench_pipeline_tests.defs.conftest import small_project
 from bench_pipeline_tests.e2e.projects import clean_environment
@@ -97,12 +100,16 @@ class Daemon:
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    """A project whose verdicts are there and nothing that follows them."""
+    """A project with verdicts and what follows them, made without Dagster; the ledgers are for the daemon."""
     root = small_project(tmp_path / "project")
     bench = Bench(root)
     parts = rectangle(TIERS, [1])
     write_cells(bench, parts)
     write_verdicts(bench, RunOptions(), partitions=parts, run_id="by-hand", log=lambda _: None)
+    write_results(bench, parts)
+    write_scores(bench, [1])
+    write_rankings(bench)
+    write_comparisons(bench)
     found = Daemon(root)
     found.start()
     try:
@@ -112,24 +119,25 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 def test_a_daemon_that_is_killed_loses_nothing_and_runs_nothing_twice(daemon: Daemon) -> None:
-    daemon.drop("north.jsonl", 1)
-    daemon.wait_until(lambda: daemon.summaries() == {"north": 1} and daemon.measured() == 4)
-    daemon.kill()
-
-    daemon.drop("south.jsonl", 1)
-    daemon.drop("north.jsonl", 2)
-    store = Bench(daemon.root).store
-    for partition in store.tables.partitions("verdicts"):
-        store.tables.write("verdicts", store.tables.read("verdicts", **partition).slice(1), **partition)
-    daemon.start()
     with dg.DagsterInstance.from_config(str(daemon.home)) as instance:
+        daemon.drop("north.jsonl", 1)
+        daemon.wait_until(lambda: daemon.summaries() == {"north": 1} and daemon.rests(instance))
+        assert daemon.measured() == 4
+        daemon.kill()
+
+        daemon.drop("south.jsonl", 1)
+        daemon.drop("north.jsonl", 2)
+        tables = Bench(daemon.root).store.tables
+        for partition in tables.partitions("verdicts"):
+            tables.write("verdicts", tables.read("verdicts", **partition).slice(1), **partition)
+        daemon.start()
         daemon.wait_until(lambda: daemon.summaries() == {"north": 2, "south": 1} and daemon.rests(instance))
         assert daemon.measured() == 2
         runs = instance.get_runs()
-        assert {run.status for run in runs} == {dg.DagsterRunStatus.SUCCESS}
+        assert {run.status for run in runs} == {dg.DagsterRunStatus.SUCCESS}, daemon.said.read_text()[-4000:]
         assert max(Counter(run.tags[RUN_KEY] for run in runs).values()) == 1
         assert made_of(instance, "ledger_rows") == {"north": 2, "south": 1}
-        assert made_of(instance, "evaluation_rankings") == {None: 2}
+        assert made_of(instance, "evaluation_rankings") == {None: 1}
         assert made_of(instance, "verdicts") == {}
 
 
