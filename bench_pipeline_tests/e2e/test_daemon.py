@@ -14,6 +14,7 @@ import dagster as dg
 import psutil
 import pytest
 
+from bench_pipeline.cli.launching import instance_in
 from bench_pipeline.defs.runs import RUN_KEY
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cells import write_cells
@@ -111,6 +112,9 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     write_rankings(bench)
     write_comparisons(bench)
     found = Daemon(root)
+    # The databases are made here: two processes that make them at once fail.
+    with instance_in(found.home):
+        pass
     found.start()
     try:
         yield found
