@@ -19,6 +19,7 @@ from bench_pipeline.cli.output import (
 from bench_pipeline.reports.escaping import plain_text
 
 if TYPE_CHECKING:
+    from bench_pipeline.pipeline.bench import Stop
     from bench_pipeline.policies.comparing import Attempt, Terms
     from bench_pipeline.policies.leaderboard import Leaderboard
     from bench_pipeline.policies.models import Model
@@ -105,9 +106,11 @@ def run(
 
     A failed call counts, whatever the reason; nothing is tried again behind the budget. Nothing of a project is
     needed; one that is named raises the limits that it sets under policies. Exit status 3 when the time of a policy
-    was over before it was done; what it had is kept.
+    was over before it was done; what it had is kept. Ctrl-C ends all policies with what they have: status 130.
     """
     from bench_pipeline.cli.progress import counting
+    from bench_pipeline.cli.stopping import stop_on_interrupt
+    from bench_pipeline.pipeline.bench import Stop
     from bench_pipeline.pipeline.policy_running import most_calls, receipt_path, run_attempts, write_receipt
     from bench_pipeline.policies.cases import read_cases
 
@@ -115,13 +118,15 @@ def run(
     cases = read_cases(cases_file, max_cases)
     model = _model(recording, options)
     attempts = []
-    with counting("calls", repeat * most_calls(cases, agreed) if recording is None else 0) as on_call:
-        for attempt in run_attempts(cases, model, agreed, range(1, repeat + 1), on_call):
+    stop = Stop.fresh()
+    total = repeat * most_calls(cases, agreed) if recording is None else 0
+    with stop_on_interrupt(stop), counting("calls", total) as on_call:
+        for attempt in run_attempts(cases, model, agreed, range(1, repeat + 1), on_call, stop.starting):
             attempts.append(attempt)
             if out is not None:
                 write_receipt(receipt_path(out, attempt.number, repeat), attempt, receipt_version)
     _print_attempts(attempts, as_json=as_json, plain=plain)
-    return _status(attempts)
+    return _status(attempts, stop)
 
 
 @policy.command()
@@ -157,6 +162,8 @@ def record(
     ends otherwise.
     """
     from bench_pipeline.cli.progress import counting
+    from bench_pipeline.cli.stopping import stop_on_interrupt
+    from bench_pipeline.pipeline.bench import Stop
     from bench_pipeline.pipeline.policy_running import most_calls, recordable, run_attempts, write_recording
     from bench_pipeline.policies.cases import read_cases
 
@@ -164,11 +171,12 @@ def record(
     recordable(agreed, repeat, recording_version)
     cases = read_cases(cases_file, max_cases)
     model = _model(None, options)
-    with counting("calls", repeat * most_calls(cases, agreed)) as on_call:
-        attempts = list(run_attempts(cases, model, agreed, range(1, repeat + 1), on_call))
+    stop = Stop.fresh()
+    with stop_on_interrupt(stop), counting("calls", repeat * most_calls(cases, agreed)) as on_call:
+        attempts = list(run_attempts(cases, model, agreed, range(1, repeat + 1), on_call, stop.starting))
     write_recording(out, attempts, recording_version)
     _print_attempts(attempts, as_json=as_json, plain=plain)
-    return _status(attempts)
+    return _status(attempts, stop)
 
 
 @policy.command()
@@ -281,11 +289,14 @@ def _model(recording: Path | None, options: dict[str, Any]) -> "Model":
     )
 
 
-def _status(attempts: "list[Attempt]") -> int:
+def _status(attempts: "list[Attempt]", stop: "Stop") -> int:
     cancelled = [attempt for attempt in attempts if attempt.cancelled]
     for attempt in cancelled:
         names = [result.policy.name for result in attempt.results if result.tally.state == "cancelled"]
-        notice(f"attempt {attempt.number}: the time was over before {', '.join(names)} was done")
+        why = "it was stopped" if stop.starting.is_set() else "the time was over"
+        notice(f"attempt {attempt.number}: {why} before {', '.join(names)} was done")
+    if stop.starting.is_set():
+        return 130
     return 3 if cancelled else 0
 
 

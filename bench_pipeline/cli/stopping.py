@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: once, start no more cells; twice, stop the running ones and save what is done."""
+"""Ctrl-C during a run: once, start no more cells and calls; twice, stop the running cells and save what is done."""
 
 import signal
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ import click
 from bench_pipeline.pipeline.bench import Stop
 
 _WORDS = (
-    "stopping: the running cells finish and are saved; press Ctrl-C again to end them now",
-    "stopping the running cells; what is done is saved",
+    "stopping: what is running finishes and is saved; press Ctrl-C again to end it now",
+    "stopping what is running; what is done is saved",
 )
 
 

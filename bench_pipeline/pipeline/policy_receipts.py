@@ -71,10 +71,14 @@ def _write_attempt(
     for comparison in (each for each in comparisons if attempt <= each.repeat):
         kept = before.of(comparison)
         if kept is None or (fresh and comparison.name in wanted):
-            if comparison.name not in wanted:
+            stop = bench.stop.starting
+            if comparison.name not in wanted or stop.is_set():
                 continue
             try:
-                done = run_attempt(comparison.cases, comparison.open_model(), comparison.terms, attempt)
+                with bench.interrupts(bench.stop):
+                    done = run_attempt(
+                        comparison.cases, comparison.open_model(), comparison.terms, attempt, stop=stop
+                    )
             except BenchError as error:
                 failures.append(error)
                 continue

@@ -4,6 +4,7 @@ What belongs here: what ``bench policy run`` and ``record`` do. What does not: a
 (``policy_receipts``).
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,14 +77,17 @@ def run_attempts(
     agreed: Terms,
     attempts: Iterable[int],
     on_call: Callable[[PolicyName], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> Iterator[Attempt]:
     """Run the attempts one after the other; each is handed out as soon as it is done.
 
-    ``on_call`` is told after every call which policy made it.
+    ``on_call`` is told after every call which policy made it. When ``stop`` is set, the attempt that is running ends
+    with what it has, and no other is begun.
     """
     watched = model if on_call is None else _Watched(model, on_call)
     for number in attempts:
-        yield run_attempt(cases, watched, agreed, number)
+        if stop is None or not stop.is_set():
+            yield run_attempt(cases, watched, agreed, number, stop=stop)
 
 
 def most_calls(cases: "CaseSet", agreed: Terms) -> int:

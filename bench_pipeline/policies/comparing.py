@@ -4,6 +4,7 @@ What belongs here: one attempt of a comparison, and repeating it. What does not:
 (``calling``), files (``receipts``).
 """
 
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
@@ -52,23 +53,40 @@ class Attempt:
         return any(result.tally.state == "cancelled" for result in self.results)
 
 
-def run_attempt(cases: CaseSet, model: Model, terms: Terms, number: int, clock: Clock = monotonic) -> Attempt:
+def run_attempt(
+    cases: CaseSet,
+    model: Model,
+    terms: Terms,
+    number: int,
+    *,
+    clock: Clock = monotonic,
+    stop: threading.Event | None = None,
+) -> Attempt:
     """Run every policy once, one after the other; each attempt starts with the next one.
 
-    What comes first meets a colder cache and a fresher rate limit; taking turns keeps that out of the comparison.
+    What comes first meets a colder cache and a fresher rate limit; taking turns keeps that out of the comparison. When
+    ``stop`` is set the policies end as if their time were over: what was answered is kept.
     """
     first = (number - 1) % len(terms.policies)
     turns = terms.policies[first:] + terms.policies[:first]
-    done = {policy: _run(policy, cases, model, terms, number, clock) for policy in turns}
+    stop = stop or threading.Event()
+    done = {policy: _run(policy, cases, model, terms, number, clock, stop) for policy in turns}
     results = tuple(done[policy] for policy in terms.policies)
     return Attempt(number, terms, cases.sha256, model.scope, model.config, results)
 
 
 def _run(
-    policy: Policy, cases: CaseSet, model: Model, terms: Terms, number: int, clock: Clock
+    policy: Policy,
+    cases: CaseSet,
+    model: Model,
+    terms: Terms,
+    number: int,
+    clock: Clock,
+    stop: threading.Event,
 ) -> PolicyResult:
     started, begun = datetime.now(UTC), monotonic()
     ahead = prompts_ahead(policy, cases.cases, terms.budget)
-    with model.asking(policy.name, number, Deadline.after(terms.timeout_s, clock), ahead) as ask:
+    deadline = Deadline(clock() + terms.timeout_s, clock, stop)
+    with model.asking(policy.name, number, deadline, ahead) as ask:
         tally = run_policy(policy, cases.cases, terms.budget, ask)
     return PolicyResult(policy, tally, started, monotonic() - begun)

@@ -4,10 +4,11 @@ What belongs here: the configuration that decides answers, a reply, the interfac
 from (``recordings``, ``live``) and how they are counted (``calling``).
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, NamedTuple, Protocol
 
@@ -75,24 +76,21 @@ Ask = Callable[[str], Reply | None]
 Clock = Callable[[], float]
 
 LATE = "deadline: the time for the policy was over when the call ended"
+STOPPED = "stopped: the policy was stopped before the call ended"
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a policy's time is over, on a clock that never goes back."""
+    """When a policy's time is over, on a clock that never goes back; at once when somebody stops it."""
 
     at: float
     clock: Clock = time.monotonic
-
-    @classmethod
-    def after(cls, seconds: float, clock: Clock = time.monotonic) -> "Deadline":
-        """The deadline that lies ``seconds`` from now."""
-        return cls(clock() + seconds, clock)
+    stop: threading.Event = field(default_factory=threading.Event)
 
     @property
     def passed(self) -> bool:
         """Whether the time is over."""
-        return self.clock() >= self.at
+        return self.stop.is_set() or self.clock() >= self.at
 
     def left(self) -> float:
         """The seconds that are left, 0 when it has passed."""
@@ -110,7 +108,9 @@ class Deadline:
 
     def mark(self, reply: Reply) -> Reply:
         """A reply that has just come: a failure when the time is over."""
-        return reply._replace(failure=LATE, late=True) if self.passed else reply
+        if not self.passed:
+            return reply
+        return reply._replace(failure=STOPPED if self.stop.is_set() else LATE, late=True)
 
 
 class Model(Protocol):

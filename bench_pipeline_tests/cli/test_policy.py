@@ -1,6 +1,8 @@
 """``bench policy`` as a person or a script calls it."""
 
 import json
+import os
+import signal
 import stat
 from pathlib import Path
 
@@ -267,6 +269,28 @@ def test_a_model_in_a_file_cannot_act_on_the_terminal(tmp_path: Path, capsys: Ou
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert len(out.splitlines()) == 7
+
+
+@pytest.mark.parametrize("concurrency", ["1", "3"])
+def test_an_interrupt_ends_the_policies_and_no_answer_is_lost(
+    tmp_path: Path, capsys: Output, concurrency: str
+) -> None:
+    def handle(_: object) -> Response:
+        if len(server.asked) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return answer("ready")
+
+    receipt = tmp_path / "receipt.json"
+    with serving(handle) as server:
+        more = ("--repeat", "2", "--concurrency", concurrency, "--out", str(receipt))
+        assert live(server, "run", *more) == 130
+        asked = len(server.asked)
+    results = json.loads((tmp_path / "receipt-1.json").read_text())["results"]
+    assert sum(result["Calls"] for result in results) == asked < 10
+    assert sum(entry["Answer"] == "ready" for result in results for entry in result["Trace"]) == asked
+    assert results[-1]["State"] == "cancelled"
+    assert not (tmp_path / "receipt-2.json").exists()
+    assert "it was stopped before" in capsys.readouterr().err
 
 
 def test_the_calls_of_a_live_run_are_counted_on_a_terminal_and_nowhere_else(

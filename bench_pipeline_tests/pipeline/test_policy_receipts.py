@@ -148,6 +148,26 @@ def test_a_live_model_is_asked_once_and_what_was_cancelled_is_asked_again(tmp_pa
     assert (call_row["tokens_input"], call_row["latency_s"] > 0) == (12, True)
 
 
+def test_a_run_that_is_stopped_keeps_what_was_answered_and_begins_nothing_more(tmp_path: Path) -> None:
+    def handle(_: object) -> Response:
+        if len(server.asked) == 2:
+            bench.stop.ask()
+        return answer("ready")
+
+    with serving(handle) as server:
+        bench = project(tmp_path, base(server), live=LIVE, other=LIVE)
+        write_receipts(bench, [1, 2])
+        asked = len(server.asked)
+        calls = rows(bench, "policy_calls")
+        assert [row["answer"] for row in calls] == ["ready"] * asked
+        assert {row["comparison"] for row in rows(bench)} == {"live"}
+        assert {row["state"] for row in rows(bench)} >= {"cancelled"}
+        assert any((row["failure"] or "").startswith("stopped") for row in calls)
+        assert check_traces(bench) == []
+        again = project(tmp_path, base(server), live=LIVE, other=LIVE)
+        assert write_receipts(again, [1])[1].counts == {"hits": 0, "misses": 2}
+
+
 def test_a_key_that_is_not_there_stops_no_other_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
