@@ -3,6 +3,7 @@
 ``HYPOTHESIS_PROFILE=explore`` looks for new examples instead of the same ones.
 """
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -13,3 +14,12 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of every later collection of garbage.
+
+    It never goes away, and looking through it again takes longer than many a test (statsmodels collects at each call).
+    """
+    gc.collect()
+    gc.freeze()

@@ -247,15 +247,15 @@ def test_content_that_comes_back_after_a_change_is_asked_for_again(night: Night)
 
 
 def test_hundreds_of_ledgers_are_one_run_and_one_that_comes_in_between_is_not_lost(night: Night) -> None:
-    for number in range(300):
+    for number in range(200):
         night.write(f"lab-{number:03}.jsonl", line())
     assert night.tick() == 0
     requests = night.evaluate()
     night.write("late.jsonl", line())
     assert night.run(requests) == 1
     assert night.settle() == 1
-    assert night.summaries() == {**{f"lab-{number:03}": 1 for number in range(300)}, "late": 1}
-    assert len(night.instance.get_materialized_partitions(ROWS)) == 301
+    assert night.summaries() == {**{f"lab-{number:03}": 1 for number in range(200)}, "late": 1}
+    assert len(night.instance.get_materialized_partitions(ROWS)) == 201
 
 
 def test_a_tick_that_is_cut_off_is_made_up_for_and_asks_nothing_twice(night: Night) -> None:
