@@ -239,6 +239,18 @@ class DagsterSettings(StrictModel):
     )
 
 
+class Execution(StrictModel):
+    """Where cells run."""
+
+    engine: Literal["threads", "processes", "dask"] = Field(
+        "threads",
+        description="Threads of the run's process, processes of this machine, or workers of a Dask cluster.",
+    )
+    address: Text | None = Field(
+        None, description="The scheduler of the Dask cluster, such as tcp://scheduler:8786."
+    )
+
+
 class ProjectConfig(StrictModel):
     """``config.yaml``: every key is optional, a wrong one is an error."""
 
@@ -251,6 +263,7 @@ class ProjectConfig(StrictModel):
     )
     sandbox: Sandbox = Field(default_factory=Sandbox, description="What keeps a cell away from the machine.")
     agent: Agent = Field(default_factory=Agent, description="What every tool may reach.")
+    execution: Execution = Field(default_factory=Execution, description="Where cells run.")
     spending: Spending = Field(default_factory=Spending, description="Limits on what one run may cost.")
     tries: Count = Field(
         3, description="Execution failures of one cell, over all runs, after which it is left alone."
@@ -429,6 +442,11 @@ def _contradictions(config: ProjectConfig) -> Iterator[tuple[tuple[str, str], st
     if defaults.attempts > defaults.max_attempts:
         most = f"defaults.max_attempts, {defaults.max_attempts}"
         yield ("defaults", "attempts"), f"is {defaults.attempts}, more than {most}; raise that too"
+    execution = config.execution
+    if execution.engine == "dask" and execution.address is None:
+        yield ("execution", "address"), "is not given; the engine dask needs its scheduler's, tcp://HOST:8786"
+    if execution.engine != "dask" and execution.address is not None:
+        yield ("execution", "address"), f"is given, and the engine is {execution.engine}; it is dask's alone"
     if judge.upstream is not None and judge.upstream not in config.upstreams:
         yield (
             ("judge", "upstream"),

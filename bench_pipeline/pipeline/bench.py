@@ -91,7 +91,7 @@ class Bench:
         interrupts: Callable[["Stop"], AbstractContextManager[None]] | None = None,
     ) -> None:
         self._project_dir = project_dir
-        self._backend = backend
+        self.backend = backend
         self._read_only = read_only
         self.on_cell = on_cell
         self.on_notice: Callable[[str], None] = lambda _: None
@@ -103,7 +103,7 @@ class Bench:
 
     def again(self) -> "Bench":
         """A workbench of the same project that reads its files anew: for a process that outlives their changes."""
-        return Bench(self._project_dir, backend=self._backend, read_only=self._read_only)
+        return Bench(self._project_dir, backend=self.backend, read_only=self._read_only)
 
     @cached_property
     def project(self) -> "Project":
@@ -155,8 +155,8 @@ class Bench:
         from bench_pipeline.execution.sandbox import open_sandbox
 
         settings = self.project.config.sandbox
-        backend = self._backend or settings.backend
-        return open_sandbox(backend, settings.allow_process or self._backend == "process")
+        backend = self.backend or settings.backend
+        return open_sandbox(backend, settings.allow_process or self.backend == "process")
 
     @cached_property
     def base_trees(self) -> "BaseTrees":

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.bench import CellEvent
+from bench_pipeline.pipeline.cell_work import Done, Item, Row
 from bench_pipeline.pipeline.cells import in_partition
 from bench_pipeline.pipeline.collecting import binary_keys, collect_verdicts
-from bench_pipeline.pipeline.material import job_of, keep_records, refusal
+from bench_pipeline.pipeline.engines import Work, open_engine
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.pricing import priced, total
 from bench_pipeline.pipeline.running import labels_to_run, refuse_other_plan
@@ -29,11 +30,10 @@ from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.pipeline.telling import not_told_before
 from bench_pipeline.pipeline.working import work
 from bench_pipeline.store.locks import LEASE_TERM_S, LockHeldError
-from bench_pipeline.store.schemas import CANDIDATE_PARTS, VERDICT_PARTS
+from bench_pipeline.store.schemas import VERDICT_PARTS
 from bench_pipeline.tables import table_schema
 
 if TYPE_CHECKING:
-    from bench_pipeline.execution.job import CellJob, Kit
     from bench_pipeline.pipeline.bench import Bench
 
 # First pause before an execution failure is tried again; it doubles with every try of the same cell.
@@ -43,23 +43,6 @@ _MAX_BACKOFF_S = 60.0
 # which only a waiter that saw it unchanged for its whole term may take over.
 _LOCAL_WAIT_S = 0.5
 _LEASE_WAIT_S = 1.5 * LEASE_TERM_S
-
-Row = dict[str, object]
-
-
-@dataclass(frozen=True)
-class Item:
-    """One distinct identity of the selection, and what is to be done with it."""
-
-    identity: str
-    run_key: str
-    action: str
-    reason: str | None
-    setup: str
-    setup_digest: str
-    task_id: str
-    attempt: int
-    evaluation: str
 
 
 @dataclass(frozen=True)
@@ -197,13 +180,18 @@ class _Run:
         todo = [item for item in items if item.action in ("run", "reverify")]
         if not todo:
             return
-        workers = self.options.concurrency or self.bench.project.config.defaults.concurrency
-        kit, stop = self.bench.kit(max_cost_usd=self.options.max_cost_usd), self.bench.stop
+        stop = self.bench.stop
         busy: list[Item] = []
-        with self.bench.interrupts(stop):
+        cap = self.options.max_cost_usd
+        with open_engine(self.bench, self.plan, self.run_id, cap) as engine, self.bench.interrupts(stop):
+            workers = self.options.concurrency or engine.workers
             # Lazy: the second pool starts when the first is done, and ``busy`` is complete.
-            first = work(todo, lambda item: self._unless_busy(item, kit, busy), workers=workers, stop=stop)
-            second = work(busy, lambda item: self._after_the_other(item, kit), workers=workers, stop=stop)
+            first = work(
+                todo, lambda item: self._unless_busy(item, engine.work, busy), workers=workers, stop=stop
+            )
+            second = work(
+                busy, lambda item: self._after_the_other(item, engine.work), workers=workers, stop=stop
+            )
             done = 0
             for deed in chain(first, second):
                 if deed is not None:
@@ -228,7 +216,7 @@ class _Run:
         if self.bench.on_cell is not None:
             self.bench.on_cell(event)
 
-    def _unless_busy(self, item: Item, kit: "Kit", busy: list[Item]) -> Deed | None:
+    def _unless_busy(self, item: Item, where: Work, busy: list[Item]) -> Deed | None:
         """One identity, held against every other process meanwhile; noted as ``busy`` when one has it."""
         with ExitStack() as held:
             try:
@@ -236,9 +224,9 @@ class _Run:
             except LockHeldError:
                 busy.append(item)
                 return None
-            return self._do(item, kit, candidate=item.action == "reverify")
+            return self._do(item, where, candidate=item.action == "reverify")
 
-    def _after_the_other(self, item: Item, kit: "Kit") -> Deed:
+    def _after_the_other(self, item: Item, where: Work) -> Deed:
         """One identity that another process had: what that one stored is used, the rest is done."""
         wait_s = _LOCAL_WAIT_S if self.bench.store.root is not None else _LEASE_WAIT_S
         while not self.bench.stop.starting.is_set():
@@ -247,21 +235,21 @@ class _Run:
                     held.enter_context(self.bench.store.cell_lock(item.identity, wait_s=wait_s))
                 except LockHeldError:
                     continue
-                return self._do(item, kit, candidate=not self.options.fresh)
+                return self._do(item, where, candidate=not self.options.fresh)
         return Deed(item, "skipped", "not_attempted", "another run had it when this one was stopped")
 
-    def _do(self, item: Item, kit: "Kit", *, candidate: bool) -> Deed:
+    def _do(self, item: Item, where: Work, *, candidate: bool) -> Deed:
         """Measure one identity, which is held; ``candidate``: there may be one that only needs its check."""
-        job = job_of(self.bench, self.plan, item)
-        why = refusal(self.bench, job, kit)
+        why = where.refusal(item)
         if why is not None:
             self._say_once([f"{item.setup} is not run: {why}"])
             return Deed(item, "skipped", "not_attempted", why)
-        if not self.options.fresh and job.reusable and self._known(item):
+        reusable = self.plan.row(item.evaluation, item.identity)["reusable"]
+        if not self.options.fresh and reusable and self._known(item):
             return Deed(item, "reused", "known", "measured by another run meanwhile")
         started = datetime.now(UTC)
-        deed = self._reverify(item, job, kit) if candidate and job.reusable else None
-        deed = deed or self._execute(item, job, kit)
+        deed = self._reverify(item, where) if candidate and reusable else None
+        deed = deed or self._execute(item, where)
         return replace(deed, started_at=started, ended_at=datetime.now(UTC))
 
     def _say_once(self, sentences: Iterable[str]) -> None:
@@ -279,7 +267,7 @@ class _Run:
         newest = self.bench.store.verdicts.newest(binary_keys(pa.array([item.identity])))
         return bool(newest["outcome_class"].to_pylist() == ["verdict"])
 
-    def _execute(self, item: Item, job: "CellJob", kit: "Kit") -> Deed:
+    def _execute(self, item: Item, where: Work) -> Deed:
         """Run the tool, within the budget, again after execution failures as often as was asked for."""
         costs: list[float | None] = []
         last: Row = {}
@@ -292,63 +280,30 @@ class _Run:
                 return Deed(item, "skipped", "not_attempted", f"{reservation.stopped_by} reached")
             # Reserving may have waited, and been overtaken by a stop.
             stopped = not costs and self.bench.stop.starting.is_set()
-            row = None if stopped else self._try_once(item, job, kit)
-            if row is None:  # interrupted
+            done = Done(None) if stopped else where.execute(item)
+            self._say_once(done.said)
+            if done.row is None:
                 self.budget.give_back(reservation)
                 if costs:
                     break
-                return Deed(item, "skipped", "not_attempted", "interrupted")
-            last = row
-            costs.append(self._cost(row))
+                return Deed(item, "skipped", "not_attempted", done.why)
+            last = done.row
+            costs.append(self._cost(last))
             self.budget.settle(reservation, costs[-1])
-            if row["outcome_class"] == "verdict" or not remaining or self.bench.stop.starting.wait(pause):
+            if last["outcome_class"] == "verdict" or not remaining or self.bench.stop.starting.wait(pause):
                 break
             pause = min(pause * 2, _MAX_BACKOFF_S)
         return Deed(item, "executed", str(last["outcome"]), _text(last["reason"]), cost_usd=_sum(costs))
 
-    def _try_once(self, item: Item, job: "CellJob", kit: "Kit") -> Row | None:
-        """Candidate, then verdict, each stored before the next step; None when it was interrupted."""
-        from bench_pipeline.execution.cell import judge, produce
-
-        produced = produce(job, kit)
-        if produced.interrupted:
-            return None
-        self._say_once(produced.not_enforced)
-        records = keep_records(self.bench, self.plan, item)
-        if produced.overlay is not None:
-            self.bench.store.candidates.append(
-                CANDIDATE_PARTS.from_rows([produced.candidate_row(self.run_id)])
-            )
-        judged = judge(job, produced, kit)
-        if judged.interrupted:
-            return None
-        row = judged.verdict_row(self.run_id, records)
-        self.bench.store.verdicts.append(VERDICT_PARTS.from_rows([row]))
-        self._attest(item, row)
-        return row
-
-    def _reverify(self, item: Item, job: "CellJob", kit: "Kit") -> Deed | None:
+    def _reverify(self, item: Item, where: Work) -> Deed | None:
         """Check the stored candidate; None when it cannot be read any more, so that the tool has to run."""
-        from bench_pipeline.execution.cell import judge, restore
-
-        produced = restore(job, self.bench.store)
-        if produced is None:
+        done = where.reverify(item)
+        if done is None:
             return None
-        judged = judge(job, produced, kit)
-        if judged.interrupted:
-            return Deed(item, "skipped", "not_attempted", "interrupted")
-        row = judged.verdict_row(self.run_id, keep_records(self.bench, self.plan, item))
-        self.bench.store.verdicts.append(VERDICT_PARTS.from_rows([row]))
-        self._attest(item, row)
-        return Deed(item, "reverified", str(row["outcome"]), _text(row["reason"]), cost_usd=0.0)
-
-    def _attest(self, item: Item, row: Row) -> None:
-        """Seal what its journal shows, against the task as it is now."""
-        from bench_pipeline.pipeline.attesting import seal_measured
-
-        problem = seal_measured(self.bench, item.task_id, row)
-        if problem is not None:
-            self._say_once([problem])
+        self._say_once(done.said)
+        if done.row is None:
+            return Deed(item, "skipped", "not_attempted", done.why)
+        return Deed(item, "reverified", str(done.row["outcome"]), _text(done.row["reason"]), cost_usd=0.0)
 
     def _cost(self, row: Row) -> float | None:
         table = VERDICT_PARTS.from_rows([row])

@@ -79,6 +79,10 @@ class Plan:
         keys = zip(self.cells["evaluation"].to_pylist(), self.cells["identity"].to_pylist(), strict=True)
         return {key: number for number, key in enumerate(keys)}
 
+    def has(self, evaluation: str, identity: str) -> bool:
+        """Whether there is such a cell."""
+        return (evaluation, identity) in self._row_of
+
     def row(self, evaluation: str, identity: str) -> dict[str, Any]:
         """One cell as a mapping of the table's columns."""
         row: dict[str, Any] = self.cells.slice(self._row_of[evaluation, identity], 1).to_pylist()[0]
