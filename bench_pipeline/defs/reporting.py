@@ -7,7 +7,7 @@ from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_AS
 
 from bench_pipeline.pipeline.glances import glance
 from bench_pipeline.pipeline.tables import Written
-from bench_pipeline.tables import table_schema
+from bench_pipeline.tables import meaning, table_schema
 
 Numbers = Mapping[str, int | float | None]
 Metadata = dict[str, dg.MetadataValue]
@@ -97,6 +97,7 @@ def column_schema(name: str) -> Metadata:
         dg.TableColumn(
             name=column.name,
             type=str(column.type),
+            description=meaning(name, column.name),
             constraints=dg.TableColumnConstraints(nullable=column.nullable),
         )
         for column in table_schema(name).schema

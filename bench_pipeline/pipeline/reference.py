@@ -239,7 +239,7 @@ def _is_empty(value: object) -> bool:
 
 
 def _tables_page() -> str:
-    from bench_pipeline.tables import TABLES
+    from bench_pipeline.tables import TABLES, meaning
 
     sections = []
     for table in TABLES.values():
@@ -248,10 +248,15 @@ def _tables_page() -> str:
             f"## {table.name}\n\nSchema version {table.version}. One row per {_listed(table.key)}.{parts}\n\n"
         )
         rows = [
-            [f"`{field.name}`", str(field.type), "" if field.nullable else "never null"]
+            [
+                f"`{field.name}`",
+                str(field.type),
+                "" if field.nullable else "never null",
+                meaning(table.name, field.name),
+            ]
             for field in table.schema
         ]
-        sections.append(head + _table(["column", "type", ""], rows))
+        sections.append(head + _table(["column", "type", "", "what it says"], rows))
     text = (
         "Times are UTC microseconds; null is unknown; `bench table NAME` and `bench sql QUERY` read them.\n"
     )

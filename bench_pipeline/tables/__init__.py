@@ -5,7 +5,8 @@ where they are kept (``store``). Timestamps are UTC microseconds; null is unknow
 digits in tables (the verdict store keeps it as 32 bytes).
 """
 
+from bench_pipeline.tables.meanings import meaning
 from bench_pipeline.tables.schemas import TABLES, table_schema
 from bench_pipeline.tables.table import TableSchema
 
-__all__ = ["TABLES", "TableSchema", "table_schema"]
+__all__ = ["TABLES", "TableSchema", "meaning", "table_schema"]
