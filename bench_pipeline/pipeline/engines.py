@@ -31,7 +31,7 @@ T = TypeVar("T")
 # How often a stop is looked at while a worker is busy with a cell.
 _LOOK_S = 0.2
 # How long a cluster may take to answer at all.
-_CONNECT_S = 30
+_CONNECT_S = 10
 
 
 class Work(Protocol):

@@ -42,8 +42,9 @@ class Artifacts:
         """Keep ``data`` for good and return its digest; content that is there is not written again."""
         digest = hashlib.sha256(data).hexdigest()
         self._around.refuse_read_only("keeping an artifact")
-        if not self._keep_present(digest):
-            self._files.write(_path(digest, _SUFFIXES.get(media, "")), data)
+        path = self._find(digest)
+        if path is None or not self._keep_present(path, digest):
+            self._files.write(path or _path(digest, _SUFFIXES.get(media, "")), data)
         return digest
 
     def put_file(self, source: Path, media: str = "application/octet-stream") -> str:
@@ -54,8 +55,9 @@ class Artifacts:
                 # A copy first: the file may still grow, and its digest must be of what is kept.
                 copy = Path(folder) / secrets.token_hex(4)
                 digest = _copy(source, copy)
-                if not self._keep_present(digest):
-                    self._files.adopt(_path(digest, _SUFFIXES.get(media, "")), copy)
+                path = self._find(digest)
+                if path is None or not self._keep_present(path, digest):
+                    self._files.adopt(path or _path(digest, _SUFFIXES.get(media, "")), copy)
         except OSError as error:
             raise StoreError(
                 f"keeping {source.name}", str(error), "check the file and the temporary folder"
@@ -68,16 +70,15 @@ class Artifacts:
         Raises NotFoundError when it is not kept, CorruptPartError when what is kept is not it any more (it is
         put aside), StoreError when it cannot be read.
         """
-        for path in _paths(digest):
-            try:
-                data = self._files.read(path)
-            except FileNotFoundError:
-                continue
-            self._check(path, digest, data)
-            return data
-        raise NotFoundError(
-            f"opening the artifact {digest}", "it is not in the store", "it may have been forgotten"
-        )
+        path = self._find(digest) or _path(digest, "")
+        try:
+            data = self._files.read(path)
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"opening the artifact {digest}", "it is not in the store", "it may have been forgotten"
+            ) from error
+        self._check(path, digest, data)
+        return data
 
     def exists(self, digest: str) -> bool:
         """Whether there is a file for ``digest``; its content is not read."""
@@ -98,12 +99,14 @@ class Artifacts:
         return found
 
     def _find(self, digest: str) -> str | None:
-        return next((path for path in _paths(digest) if self._files.info(path) is not None), None)
+        return self._files.one_of(_path(digest, ""), _KNOWN)
 
-    def _keep_present(self, digest: str) -> bool:
-        """Whether the content is there, whole; it is made young, so that no clean-up takes it meanwhile."""
-        path = self._find(digest)
-        if path is None:
+    def _keep_present(self, path: str, digest: str) -> bool:
+        """Whether the content is there, whole; it is made young, so that no clean-up takes it meanwhile.
+
+        An object store has to be sent the content again to make it young, so it is not asked for what it has.
+        """
+        if self._files.local(path) is None:
             return False
         try:
             self._check(path, digest, self._files.read(path))
@@ -122,13 +125,9 @@ class Artifacts:
 
 
 def _path(digest: str, suffix: str) -> str:
-    return f"artifacts/{digest[:2]}/{digest}{suffix}"
-
-
-def _paths(digest: str) -> list[str]:
     if not is_digest(digest):
         raise ValueError(f"{digest!r} is not a digest of 64 lower-case hex digits")
-    return [_path(digest, suffix) for suffix in _KNOWN]
+    return f"artifacts/{digest[:2]}/{digest}{suffix}"
 
 
 def _copy(source: Path, target: Path) -> str:

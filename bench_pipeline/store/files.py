@@ -13,7 +13,7 @@ import os
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -72,6 +72,10 @@ class Files(ABC):
     @abstractmethod
     def info(self, path: str) -> FileInfo | None:
         """One file, or None where there is none."""
+
+    @abstractmethod
+    def one_of(self, stem: str, suffixes: Sequence[str]) -> str | None:
+        """The first of the files ``stem`` + suffix that is there, or None."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
@@ -165,6 +169,10 @@ class LocalFiles(Files):
             except FileNotFoundError:
                 return None
         return FileInfo(path, found.st_size, found.st_mtime)
+
+    def one_of(self, stem: str, suffixes: Sequence[str]) -> str | None:
+        """See Files."""
+        return next((stem + suffix for suffix in suffixes if self.info(stem + suffix) is not None), None)
 
     def delete(self, path: str) -> None:
         """See Files."""
@@ -327,6 +335,18 @@ class RemoteFiles(Files):
                 return _file_info(path, fs.info(place))
             except FileNotFoundError:
                 return None
+
+    def one_of(self, stem: str, suffixes: Sequence[str]) -> str | None:
+        """See Files; one request, where asking for a file that is not there takes two."""
+        folder, _, name = stem.rpartition("/")
+        fs, place = self._at(folder)
+        with _failures(f"listing {folder}"):
+            try:
+                found = fs.find(place, prefix=name)
+            except FileNotFoundError:
+                found = []
+        there = {path[len(place) + 1 :] for path in found}
+        return next((stem + suffix for suffix in suffixes if name + suffix in there), None)
 
     def delete(self, path: str) -> None:
         """See Files."""
