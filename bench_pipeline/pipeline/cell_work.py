@@ -47,11 +47,14 @@ class Done:
 
 
 class CellWork:
-    """Works on cells of one plan, on this machine; safe to share between threads."""
+    """Works on cells of one plan, on this machine; safe to share between threads.
 
-    def __init__(self, bench: "Bench", plan: "Plan", run_id: str) -> None:
+    ``max_cost_usd`` caps what these cells together may ask of model APIs, in place of the project's cap.
+    """
+
+    def __init__(self, bench: "Bench", plan: "Plan", run_id: str, max_cost_usd: float | None) -> None:
         self._bench, self._plan, self._run_id = bench, plan, run_id
-        self._kit = bench.kit()
+        self._kit = bench.kit(max_cost_usd=max_cost_usd)
 
     def refusal(self, item: Item) -> str | None:
         """Why the cell cannot be run here at all, or None; asked before anything is spent."""

@@ -57,15 +57,19 @@ class Order:
     project: Path
     backend: "Backend | None"
     run_id: str
+    max_cost_usd: float | None
     version: str = __version__
 
 
 @contextmanager
-def open_engine(bench: Bench, plan: "Plan", run_id: str) -> Iterator[Engine]:
-    """The engine that the project's config names; raises RefusedError when it cannot be had."""
+def open_engine(bench: Bench, plan: "Plan", run_id: str, max_cost_usd: float | None) -> Iterator[Engine]:
+    """The engine that the project's config names; raises RefusedError when it cannot be had.
+
+    ``max_cost_usd`` is what cells together may ask of model APIs, in each process that they run in.
+    """
     settings, concurrency = bench.project.config.execution, bench.project.config.defaults.concurrency
     if settings.engine == "threads":
-        yield Engine(CellWork(bench, plan, run_id), concurrency)
+        yield Engine(CellWork(bench, plan, run_id, max_cost_usd), concurrency)
         return
     tried = f"opening the engine {settings.engine}"
     try:
@@ -98,7 +102,8 @@ def open_engine(bench: Bench, plan: "Plan", run_id: str) -> Iterator[Engine]:
                 "start some: dask worker ADDRESS",
             )
         yield Engine(
-            _ClusterWork(client, Order(bench.project.root, bench.backend, run_id), bench.stop), workers
+            _ClusterWork(client, Order(bench.project.root, bench.backend, run_id, max_cost_usd), bench.stop),
+            workers,
         )
 
 
@@ -185,7 +190,7 @@ class _Workshop:
             if self._order != order or self._bench is None or self._work is None or self._plan is None:
                 self._bench = Bench(order.project, backend=order.backend)
                 self._plan = self._bench.plan()
-                self._work = CellWork(self._bench, self._plan, order.run_id)
+                self._work = CellWork(self._bench, self._plan, order.run_id, order.max_cost_usd)
                 self._order = order
             if not self._plan.has(item.evaluation, item.identity):
                 wrong = f"the project at {order.project} plans another {item.setup} on {item.task_id} here"

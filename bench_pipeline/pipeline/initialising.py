@@ -7,6 +7,7 @@ further evaluations.
 
 import contextlib
 import os
+import re
 import tempfile
 from dataclasses import dataclass, field
 from importlib import resources
@@ -146,7 +147,9 @@ def write_instance_config(project: Project) -> Path:
     }
     url = project.config.dagster.storage_url
     if url is not None:
-        settings["storage"] = {"postgres": {"postgres_url": url}}
+        # The driver by name: without one, SQLAlchemy looks for another than dagster-postgres brings.
+        named = re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", url)
+        settings["storage"] = {"postgres": {"postgres_url": named}}
     _write_ours(home / "dagster.yaml", _OURS + _yaml(settings))
     return home
 

@@ -254,10 +254,6 @@ _IN_TABLE: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("composite_scores", "orphans"): "Processes left behind, over all tasks.",
         ("scenario_results", "passed"): "Whether evidence, steps and seconds are as the scenario wants them.",
         ("judge_reports", "inconsistent"): "Pairs whose verdict turned with the order: counted as ties.",
-        (
-            "policy_receipts",
-            "scope",
-        ): "What the numbers are about, so that others are not compared with them.",
         ("ledger_rows", "passed"): "Whether the trial passed, as the ledger says it.",
         ("ledger_rows", "steps"): "Steps of the agent.",
         ("ledger_summaries", "steps"): "Steps of the valid rows, summed.",

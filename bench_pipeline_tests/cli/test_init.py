@@ -211,7 +211,7 @@ def test_the_instance_follows_the_configuration_until_a_person_takes_it_over(tmp
     home = write_instance_config(project)
     assert home == tmp_path / ".bench" / "dagster"
     found, _ = dagster_instance_config(str(home))
-    assert found["storage"]["postgres"]["postgres_url"] == "postgresql://localhost/bench"
+    assert found["storage"]["postgres"]["postgres_url"] == "postgresql+psycopg2://localhost/bench"
     (home / "dagster.yaml").write_text("telemetry: {enabled: true}\n")
     write_instance_config(project)
     assert (home / "dagster.yaml").read_text() == "telemetry: {enabled: true}\n"

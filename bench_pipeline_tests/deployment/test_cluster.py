@@ -123,8 +123,10 @@ def test_ctrl_c_twice_ends_the_cells_of_the_workers(
     (project.root / "gate").touch()
     with project.start("run", "held", "--json") as running:
         wait_for(lambda: bool(project.calls()))
-        running.send_signal(signal.SIGINT)
-        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        for words in ("press Ctrl-C again", "what is done is saved"):
+            running.send_signal(signal.SIGINT)
+            wait_for(lambda said=words: said in running.stderr.readline())  # type: ignore[misc]
         _, err = running.communicate(timeout=240)
     assert running.returncode == 130, err
     assert {row["outcome"] for row in project.table("verdicts")} <= {"not_attempted"}
