@@ -37,6 +37,7 @@ judge: {upstream: main, model: m}
 ledgers: {folder: rows, routes: {a/b: agent}}
 policies: {max_timeout: 1h, max_cases: 5000}
 schedules: {nightly: {cron: "30 3 * * mon-fri", timezone: Asia/Kolkata, enabled: true}}
+execution: {engine: dask, address: "tcp://scheduler:8786"}
 dagster: {storage_url: "postgresql://localhost/d", executor: multiprocess}
 """
 
@@ -141,6 +142,8 @@ def test_a_wrong_key_names_the_nearest(tmp_path: Path) -> None:
         ("schedules: {nightly: {timezone: Europe/Berln}}", "schedules.nightly.timezone"),
         ("schedules: {nightly: {enabled: 1}}", "schedules.nightly.enabled"),
         ("dagster: {executor: dask}", "dagster.executor"),
+        ("execution: {engine: dask}", "execution.address"),
+        ("execution: {address: 'tcp://a:1'}", "execution.address"),
         ("source: []", "source"),
         ("source:", "source"),
     ],
