@@ -13,6 +13,7 @@ from typing import Final
 
 from bench_pipeline.attestation.scope import Scope, is_below
 from bench_pipeline.evaluations import StepSetup
+from bench_pipeline.execution.gateway import Traffic
 from bench_pipeline.execution.invocation import hosts_of
 from bench_pipeline.execution.job import CellJob, Kit
 from bench_pipeline.execution.sandbox import Place, ProcessEnd
@@ -66,6 +67,15 @@ class Recording:
     def start(self, name: str, leaf: StepSetup) -> None:
         """A tool's command begins."""
         self._writer.append("start", {"step": name, "tool": leaf.tool})
+
+    def connections(self, name: str, traffic: Traffic) -> None:
+        """What the gateway let through for a tool, and what it did not, by its own account."""
+        for each in traffic.exchanges:
+            how = {"api": each.api, "model": each.model, "upstream": each.upstream, "status": each.status}
+            self._writer.append("connection", {"step": name, "allowed": True, **how})
+        for why in traffic.refused:
+            clean = self._kit.redactor.redact_text(why)
+            self._writer.append("connection", {"step": name, "allowed": False, "why": clean})
 
     def end(self, name: str, end: ProcessEnd, usage_format: str, outputs: ToolOutputs) -> None:
         """A tool's command has ended: what its transcript shows, and how it ended by the sandbox's account."""

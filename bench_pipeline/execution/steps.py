@@ -127,6 +127,8 @@ class Steps:
         used = replace(used, reported=self._without_secrets(used.reported))
         self._take_end(leaf, used, wall < remaining)
         self._keep_outputs(name, used)
+        if used.traffic is not None:
+            self.recording.connections(name, used.traffic)
         self.recording.end(name, used.process, used.invocation.usage_format, used.outputs)
         if place.handover is not None and handed is not None:
             self._keep_handover(name, capture(place.handover, handed).entries)

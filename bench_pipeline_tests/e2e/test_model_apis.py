@@ -108,6 +108,15 @@ def traffic_of(project: Project, row: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def journal_of(project: Project, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the journal of a cell says of its connections."""
+    store = Bench(project.root).store
+    (stored,) = store.verdicts.newest([bytes.fromhex(row["identity"])]).to_pylist()
+    journal = store.artifacts.get(dict(stored["artifacts"])["journal"])
+    rows = [json.loads(line) for line in journal.splitlines()]
+    return [each["payload"] for each in rows if each["type"] == "connection"]
+
+
 def test_a_cell_counts_what_the_api_says_and_keeps_what_the_agent_says_beside_it(
     make: Make, server: ModelServer
 ) -> None:
@@ -120,6 +129,9 @@ def test_a_cell_counts_what_the_api_says_and_keeps_what_the_agent_says_beside_it
     assert row["cost_reported_usd"] == 50.0
     traffic = traffic_of(project, row)
     assert (traffic["requests"], traffic["estimated"], traffic["cap"]) == (3, 0, None)
+    rows = journal_of(project, row)
+    (connected,) = {(each["api"], each["model"], each["upstream"], each["status"]) for each in rows}
+    assert (len(rows), connected) == (3, ("chat-completions", "model-small", "mine", 200))
     assert traffic["reported"] == {
         "input": 1, "cache_read": 0, "cache_write": 0, "output": 1, "turns": 99, "cost_usd": 50.0,
     }  # fmt: skip
@@ -144,6 +156,7 @@ def test_what_a_cap_stopped_is_no_wrong_answer_though_the_agent_says_that_it_is_
     assert (row["outcome"], row["passed"]) == ("adapter_error", None)
     assert row["reason"].startswith("cap: ")
     assert words in row["reason"]
+    assert words in next(each["why"] for each in journal_of(project, row) if not each["allowed"])
     assert len(server.requests) == sent
     assert row["tokens_output"] == 40 * sent
 
