@@ -147,7 +147,7 @@ def test_runs_that_may_call_the_same_upstream_are_started_one_at_a_time(project:
     keys = {"bench/upstream-main", "bench/upstream-my-lab"}
     definitions = build_defs({"bench": Bench(project)})
     tagged = {name: keys & definitions.resolve_job_def(name).run_tags.keys() for name in JOBS}
-    assert tagged == {"evaluate": keys, "score": keys, "read_ledgers": set()}
+    assert {name for name, found in tagged.items() if found == keys} == {"evaluate", "score"}
     read, _ = dagster_instance_config(str(write_instance_config(Bench(project).project)))
     limits = read["concurrency"]["runs"]["tag_concurrency_limits"]
     assert {limit["key"]: limit["limit"] for limit in limits} == dict.fromkeys(keys, 1)
