@@ -10,6 +10,7 @@ from bench_pipeline.defs.assets.evaluations import evaluation_lane
 from bench_pipeline.defs.assets.golden import golden_lane
 from bench_pipeline.defs.assets.ledgers import ledger_lane
 from bench_pipeline.defs.assets.policies import policy_lane
+from bench_pipeline.defs.assets.report import report_lane
 from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.inventory import inventory_check
@@ -30,6 +31,7 @@ _LANES = (
     policy_lane,
     scenario_lane,
     ledger_lane,
+    report_lane,
 )
 
 

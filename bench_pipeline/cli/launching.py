@@ -7,7 +7,7 @@ when they run.
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from filelock import FileLock
 from bench_pipeline.cli.sweeping import alive, sweep
 from bench_pipeline.definitions import LOCATION, build_defs
 from bench_pipeline.defs.inventory import in_words, left_failed
-from bench_pipeline.defs.jobs import EVALUATE, LEDGERS, SCORE
+from bench_pipeline.defs.jobs import EVALUATE, LEDGERS, REPORT, SCORE
 from bench_pipeline.defs.partitions import LEDGER_AXIS, key_of, range_tags
 from bench_pipeline.defs.runs import RUN_KEY, run_of
 from bench_pipeline.defs.sensors import known_ledgers
@@ -111,13 +111,14 @@ def failed_partitions(bench: Bench) -> list[str] | None:
 def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:
     """Materialise the graph over a rectangle of partitions: one run over tiers and attempts, one over attempts.
 
-    With evaluations selected, the second holds only what depends on their verdicts. Returns the id of the first run.
+    With evaluations selected, the second holds only what depends on their verdicts; without, the ledgers are read, and
+    a report is made last, also when a run before it failed. Returns the id of the first run.
     An error of a step is raised as it is; a failed check is raised as BenchError, and an interrupt as
     KeyboardInterrupt. The run is marked as failed in each of these cases.
     """
     definitions = build_defs({"bench": bench})
     home = dagster_home(bench)
-    with instance_in(home) as instance:
+    with instance_in(home) as instance, _reported(definitions, options, instance, home):
         measured = _run(
             definitions.resolve_job_def(EVALUATE),
             instance,
@@ -130,6 +131,27 @@ def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOp
         if not options.selection.evaluations:
             _read_ledgers(bench, definitions.resolve_job_def(LEDGERS), instance, home)
     return measured
+
+
+@contextmanager
+def _reported(
+    definitions: Definitions, options: RunOptions, instance: DagsterInstance, home: Path
+) -> Iterator[None]:
+    """Make the report after the block, unless evaluations are selected; when it fails, of what was measured until then.
+
+    Not when a person ends the command.
+    """
+    job = None if options.selection.evaluations else definitions.resolve_job_def(REPORT)
+    try:
+        yield
+    except Exception:
+        if job is not None:
+            # What failed is what has to be said, whatever comes of the report.
+            with suppress(Exception):
+                _run(job, instance, home)
+        raise
+    if job is not None:
+        _run(job, instance, home)
 
 
 def _read_ledgers(bench: Bench, job: JobDefinition, instance: DagsterInstance, home: Path) -> None:
@@ -154,11 +176,11 @@ def _run(
     job: JobDefinition,
     instance: DagsterInstance,
     home: Path,
-    ends: tuple[str, str],
+    ends: tuple[str, str] | None = None,
     ops: dict[str, object] | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> str:
-    """Execute a job over the range of partitions between ``ends``; the run's id."""
+    """Execute a job over the range of partitions between ``ends``, or one without partitions; the run's id."""
     run_id = str(uuid.uuid4())
     with alive(instance, home, run_id):
         try:
@@ -168,7 +190,7 @@ def _run(
                 run_config={"ops": ops or {}, "loggers": _CONSOLE},
                 tags={
                     **(tags or {}),
-                    **range_tags(*ends),
+                    **(range_tags(*ends) if ends else {}),
                     ".dagster/repository": f"__repository__@{LOCATION}",
                     "dagster/max_retries": "0",
                 },

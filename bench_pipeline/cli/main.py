@@ -35,6 +35,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "scenario": ("scenario", "scenario", "Run, replay and import scenarios."),
     "judge": ("judge", "judge", "Compare scenario cells blindly, pair by pair."),
     "ledger": ("ledger", "ledger", "Sum up results that others measured, per route."),
+    "report": (
+        "report",
+        "report",
+        "Say what changed, what every lane holds and what is missing, on one page.",
+    ),
     "table": ("table", "table", "Print a table."),
     "sql": ("sql", "sql", "Query the tables with SQL."),
     "store": ("store", "store", "Verify, compact, migrate, clean the store."),

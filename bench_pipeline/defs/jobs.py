@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     # The name of what define_asset_job returns is not exported.
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-EVALUATE, SCORE, LEDGERS = "evaluate", "score", "read_ledgers"
+EVALUATE, SCORE, LEDGERS, REPORT = "evaluate", "score", "read_ledgers", "report"
 _EVALUATE = (
     "Plan the cells, run those without a verdict, rank and compare the setups. Runs of `bench run` are listed here "
     "too. Tools are run, and may spend money, unless every cell is known."
@@ -21,7 +21,8 @@ _SCORE = (
     "it is a recording or every attempt is known; comparisons of scenarios run the tools that they name, once."
 )
 _LEDGERS = "Read ledgers that are new or have changed, and sum them up per route. Started by `ledger_sensor`."
-_DESCRIPTIONS = {EVALUATE: _EVALUATE, SCORE: _SCORE, LEDGERS: _LEDGERS}
+_REPORT = "Make the report of what all lanes hold now. It runs nothing and spends nothing."
+_DESCRIPTIONS = {EVALUATE: _EVALUATE, SCORE: _SCORE, LEDGERS: _LEDGERS, REPORT: _REPORT}
 
 
 def jobs_of(lanes: Sequence[Lane], upstreams: Sequence[str]) -> "list[UnresolvedAssetJobDefinition]":
@@ -56,4 +57,5 @@ def _shapes(lanes: Sequence[Lane]) -> dict[str, list[dg.AssetsDefinition]]:
         EVALUATE: [asset for lane in lanes for asset in lane.by_tier],
         SCORE: [asset for lane in lanes for asset in lane.by_attempt],
         LEDGERS: [asset for lane in lanes for asset in lane.by_ledger],
+        REPORT: [asset for lane in lanes for asset in lane.pages],
     }

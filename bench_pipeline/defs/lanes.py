@@ -16,25 +16,28 @@ class Lane:
 
     Dagster runs assets of one partition shape together, and unpartitioned ones with either: ``by_tier`` are those
     over tier x attempt and the unpartitioned ones below them, ``by_attempt`` those over attempts and theirs,
-    ``by_ledger`` those over ledgers and theirs. Every asset is a table of its name and gets the checks of that
-    table; ``checks`` are further ones.
+    ``by_ledger`` those over ledgers and theirs. Each of these is a table of its name and gets the checks of that
+    table; ``checks`` are further ones. ``pages`` are made for people, of all lanes, in a run of their own that comes
+    last.
     """
 
     inputs: Sequence[dg.AssetSpec]
     by_tier: Sequence[dg.AssetsDefinition] = ()
     by_attempt: Sequence[dg.AssetsDefinition] = ()
     by_ledger: Sequence[dg.AssetsDefinition] = ()
+    pages: Sequence[dg.AssetsDefinition] = ()
     checks: Sequence[dg.AssetChecksDefinition] = ()
 
     @property
     def assets(self) -> list[dg.AssetsDefinition]:
         """All of its assets."""
-        return [*self.by_tier, *self.by_attempt, *self.by_ledger]
+        return [*self.by_tier, *self.by_attempt, *self.by_ledger, *self.pages]
 
     @property
     def tables(self) -> list[str]:
         """The tables that its assets write."""
-        return [asset.key.to_user_string() for asset in self.assets]
+        written = (*self.by_tier, *self.by_attempt, *self.by_ledger)
+        return [asset.key.to_user_string() for asset in written]
 
 
 OWNERS = ["team:benchmarks"]

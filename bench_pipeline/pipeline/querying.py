@@ -108,6 +108,12 @@ def run_sql(tables: Mapping[str, pa.Table], query: str) -> pa.Table:
     return result.rename_columns(_distinct(result.column_names))
 
 
+def run_queries(tables: Mapping[str, pa.Table], queries: Mapping[str, str]) -> dict[str, pa.Table]:
+    """The results of several SELECTs of ours over ``tables``, by the names of the queries."""
+    with _sealed(tables) as connection:
+        return {name: connection.sql(query).to_arrow_table() for name, query in queries.items()}
+
+
 @contextmanager
 def _sealed(tables: Mapping[str, pa.Table]) -> Iterator["duckdb.DuckDBPyConnection"]:
     """An engine in memory that holds these tables as views and can reach nothing else."""

@@ -23,3 +23,8 @@ def plain_text(text: str) -> str:
 def one_line(text: str) -> str:
     """``plain_text`` in which a line feed is an escape too: no value can begin a line of its own."""
     return plain_text(text).replace("\n", "\\n")
+
+
+def shortened(text: str, longest: int = 600) -> str:
+    """``text`` cut to a length that does not hide what stands beside it, with how much was cut."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text) - longest} characters more)"

@@ -38,18 +38,18 @@ def score_display(row: Row) -> dict[str, str]:
 LEGEND = "T task success, Q code quality, E efficiency, R reliability, S safety; score = (T/2 + 0.3 Q + E/5) x R x S"
 
 
-def gathered_notes(notes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Notes by the score that they are about, each once, with the first few scores that share it."""
+def gathered_notes(notes: Mapping[str, Sequence[str]], named: int = _NAMED) -> list[str]:
+    """Notes by the score that they are about, each once, with the first ``named`` scores that share it."""
     about: dict[str, list[str]] = {}
     for name, own in notes.items():
         for note in own:
             about.setdefault(note, []).append(name)
-    return [f"{_some(names)}: {note}" for note, names in about.items()]
+    return [f"{_some(names, named)}: {note}" for note, names in about.items()]
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = "; ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+def _some(names: Sequence[str], named: int) -> str:
+    shown = "; ".join(names[:named])
+    return shown if len(names) <= named else f"{shown} and {len(names) - named} more"
 
 
 def _short(value: float | None) -> str:

@@ -7,6 +7,7 @@ from bench_pipeline.errors import NotFoundError
 from bench_pipeline.tables.golden import COMPOSITE_SCORES, TASK_RESULTS
 from bench_pipeline.tables.ledgers import LEDGER_ROWS, LEDGER_SUMMARIES
 from bench_pipeline.tables.policies import POLICY_CALLS, POLICY_LEADERBOARD, POLICY_RECEIPTS
+from bench_pipeline.tables.reports import REPORT_CELLS, REPORT_MEASURES
 from bench_pipeline.tables.scenarios import JUDGE_PAIRS, JUDGE_REPORTS, SCENARIO_RESULTS
 from bench_pipeline.tables.table import (
     BOOL,
@@ -194,6 +195,8 @@ TABLES: Mapping[str, TableSchema] = MappingProxyType(
             JUDGE_PAIRS,
             LEDGER_ROWS,
             LEDGER_SUMMARIES,
+            REPORT_CELLS,
+            REPORT_MEASURES,
         )
     }
 )

@@ -10,6 +10,10 @@ import pytest
 from bench_pipeline.definitions import build_defs
 from bench_pipeline.pipeline.bench import Bench
 
+READ_BY_THE_REPORT = [
+    *("composite_scores", "evaluation_rankings", "judge_reports", "ledger_summaries", "paired_comparisons"),
+    *("policy_leaderboard", "policy_receipts", "scenario_results", "task_results", "verdicts"),
+]
 CELLS, VERDICTS = dg.AssetKey("evaluation_cells"), dg.AssetKey("verdicts")
 
 
@@ -82,6 +86,7 @@ def test_the_graph_is_the_documented_one(bench: Bench) -> None:
         "ledger_files": ([], "ledgers", ["json"], False),
         "ledger_rows": (["ledger_files"], "ledgers", ["parquet", "python"], True),
         "ledger_summaries": (["ledger_rows"], "ledgers", ["parquet", "python"], False),
+        "bench_report": (READ_BY_THE_REPORT, "report", ["html", "python"], False),
     }
 
 

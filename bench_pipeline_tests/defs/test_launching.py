@@ -23,7 +23,7 @@ def no_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def only_run(bench: Bench) -> tuple[str, DagsterRunStatus]:
     with instance_in(dagster_home(bench)) as instance:
-        (run,) = instance.get_runs()
+        (run,) = instance.get_runs(RunsFilter(job_name="evaluate"))
         return run.run_id, run.status
 
 

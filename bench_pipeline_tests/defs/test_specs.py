@@ -74,6 +74,12 @@ JOBS: dict[str, Any] = {
         ],
         "config": [],
     },
+    "report": {
+        "executor": "in_process",
+        "tags": {"dagster/max_retries": "0"},
+        "steps": ["bench_report"],
+        "config": [],
+    },
 }  # fmt: skip
 SCHEDULES: dict[str, Any] = {
     "nightly": {"cron": "17 2 * * *", "timezone": "UTC", "jobs": ["evaluate"], "status": "STOPPED"}
