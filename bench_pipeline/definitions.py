@@ -15,7 +15,7 @@ from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.inventory import inventory_check
 from bench_pipeline.defs.jobs import job_of_tables, jobs_of
-from bench_pipeline.defs.schedules import night_sensor, nightly_schedule
+from bench_pipeline.defs.schedules import night_sensor, nightly_freshness, nightly_schedule
 from bench_pipeline.defs.sensors import failure_hook, ledger_sensor, store_sensors
 from bench_pipeline.pipeline.asking import upstream_tags
 from bench_pipeline.pipeline.bench import Bench
@@ -46,6 +46,15 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
         lanes = [make(bench.max_attempts()) for make in _LANES]
     jobs = jobs_of(lanes, upstream_tags(bench.config_or_default()))
     assets = [*chain.from_iterable(lane.assets for lane in lanes)]
+    freshness = nightly_freshness(bench)
+    pages = {page.key for lane in lanes for page in lane.pages}
+    if freshness is not None:
+        assets = [
+            asset.map_asset_specs(lambda spec: dg.apply_freshness_policy(spec, freshness))
+            if asset.key in pages
+            else asset
+            for asset in assets
+        ]
     return dg.Definitions(
         assets=[*chain.from_iterable(lane.inputs for lane in lanes), *assets],
         asset_checks=[

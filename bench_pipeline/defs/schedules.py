@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from dagster._utils.schedules import get_smallest_cron_interval
 
-from bench_pipeline.defs.jobs import EVALUATE, SCORE
+from bench_pipeline.defs.jobs import EVALUATE, REPORT, SCORE
 from bench_pipeline.defs.partitions import range_tags, whole_axis, whole_rectangle
 from bench_pipeline.defs.runs import UNFINISHED, run_of
-from bench_pipeline.pipeline.asking import newest_try
+from bench_pipeline.pipeline.asking import Run, newest_try
 from bench_pipeline.pipeline.bench import Bench
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NIGHTLY, NIGHT = "nightly", "bench/night"
 _OF_A_NIGHT = {"bench/asked_by": NIGHTLY}
 # The first run takes minutes to hours; what comes after it can wait this long.
 _SECONDS = 30
-_WORDS = {"going": "going on", "given_up": "given up"}
+_STEPS = (EVALUATE, SCORE, REPORT)
 
 
 def nightly_schedule(bench: Bench) -> dg.ScheduleDefinition:
@@ -83,12 +83,13 @@ def night_sensor(jobs: Sequence["UnresolvedAssetJobDefinition"], max_attempts: i
 
     @dg.sensor(
         name="night_sensor",
-        jobs=[job for job in jobs if job.name in {EVALUATE, SCORE}],
+        jobs=[job for job in jobs if job.name in _STEPS],
         minimum_interval_seconds=_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            "Once the first run of a night has ended well, asks for the second, which scores, compares and judges. A "
-            "run that failed for a reason that passes is asked for twice more."
+            "Once the first run of a night has ended well, asks for the second, which scores, compares and judges, and "
+            "then for the report, however those ended. A run that failed for a reason that passes is asked for twice "
+            "more."
         ),
     )
     def carry_on(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
@@ -96,23 +97,28 @@ def night_sensor(jobs: Sequence["UnresolvedAssetJobDefinition"], max_attempts: i
         if not newest:
             return dg.SkipReason("there was no night yet")
         night = newest[0].tags[NIGHT]
-        for job in (EVALUATE, SCORE):
+        run: Run = "done"
+        for job in _STEPS:
+            if job == SCORE and run == "given_up":
+                # There is nothing to score; the morning's report says so.
+                continue
             _, tries, run = newest_try(
                 partial(_key, night, job), partial(run_of, context.instance), again={"failed"}
             )
             if run == "absent":
                 return _request(night, job, tries, max_attempts)
-            if run != "done":
-                return dg.SkipReason(f"the run of {job} in the night that began at {night} is {_WORDS[run]}")
+            if run == "going":
+                return dg.SkipReason(f"the run of {job} in the night that began at {night} is going on")
         return dg.SkipReason(f"the night that began at {night} is done")
 
     return carry_on
 
 
 def _request(night: str, job: str, tries: int, max_attempts: int) -> dg.RunRequest:
-    ends = whole_rectangle(max_attempts) if job == EVALUATE else whole_axis(max_attempts)
+    ends = {EVALUATE: whole_rectangle, SCORE: whole_axis}
+    partitions = range_tags(*ends[job](max_attempts)) if job in ends else {}
     return dg.RunRequest(
-        run_key=_key(night, job, tries), job_name=job, tags={**_OF_A_NIGHT, NIGHT: night, **range_tags(*ends)}
+        run_key=_key(night, job, tries), job_name=job, tags={**_OF_A_NIGHT, NIGHT: night, **partitions}
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 from dagster._core.definitions.freshness import CronFreshnessPolicy
 
+from bench_pipeline.definitions import build_defs
 from bench_pipeline.defs.runs import FAILURE, PERMANENT, RUN_KEY
 from bench_pipeline.defs.schedules import NIGHT, nightly_freshness
 from bench_pipeline.pipeline.bench import Bench
@@ -103,7 +104,9 @@ def test_a_night_runs_everything_with_one_run_for_each_partition_shape_and_then_
     assert not daemon.look("night_sensor"), "nothing is measured yet"
     assert len(daemon.run(daemon.strike("nightly", next(daemon.times("nightly", "2026-05-01"))))) == 1
     assert len(daemon.run(daemon.look("night_sensor"))) == 1
+    assert len(daemon.run(daemon.look("night_sensor"))) == 1
     assert not daemon.look("night_sensor")
+    assert instance.get_latest_materialization_event(dg.AssetKey("bench_report")) is not None
     assert {
         name: instance.get_materialized_partitions(dg.AssetKey(name))
         for name in ("verdicts", "composite_scores")
@@ -137,13 +140,30 @@ def test_a_run_of_a_night_that_failed_is_asked_for_twice_more_where_its_reason_p
         asked.append((request.job_name, request.run_key))
         instance.add_run(_ended(request, DagsterRunStatus.FAILURE))
         requests = daemon.look("night_sensor")
-    assert asked == [("evaluate", f"2026-05-01 02:17 evaluate {tries}") for tries in (1, 2, 3)]
+    assert asked == [
+        *(("evaluate", f"2026-05-01 02:17 evaluate {tries}") for tries in (1, 2, 3)),
+        *(("report", f"2026-05-01 02:17 report {tries}") for tries in (1, 2, 3)),
+    ]
 
 
-def test_a_night_that_would_fail_again_is_left_alone(project: Path, instance: DagsterInstance) -> None:
+def test_a_night_that_would_fail_again_has_its_report_and_nothing_else(
+    project: Path, instance: DagsterInstance
+) -> None:
     daemon = Daemon(project, instance)
     (request,) = daemon.strike("nightly", next(daemon.times("nightly", "2026-05-01")))
     run = _ended(request, DagsterRunStatus.FAILURE)
     instance.add_run(run)
     instance.add_run_tags(run.run_id, {FAILURE: PERMANENT})
+    (request,) = daemon.look("night_sensor")
+    assert request.job_name == "report"
+    instance.add_run(_ended(request))
     assert not daemon.look("night_sensor")
+
+
+def test_the_report_is_stale_once_a_whole_night_has_not_made_it(tmp_path: Path, bench: Bench) -> None:
+    root = project(tmp_path / "enabled", "{enabled: true}")
+    policies = [
+        build_defs({"bench": each}).resolve_asset_graph().get(dg.AssetKey("bench_report")).freshness_policy
+        for each in (Bench(root), bench)
+    ]
+    assert policies == [nightly_freshness(Bench(root)), None]

@@ -89,7 +89,7 @@ SENSORS: dict[str, Any] = {
     "file_sensor": {"seconds": 15, "jobs": ["evaluate", "score"], "status": "STOPPED"},
     "ledger_sensor": {"seconds": 10, "jobs": ["read_ledgers"], "status": "RUNNING"},
     "failure_hook": {"seconds": 30, "jobs": [], "status": "RUNNING"},
-    "night_sensor": {"seconds": 30, "jobs": ["evaluate", "score"], "status": "RUNNING"},
+    "night_sensor": {"seconds": 30, "jobs": ["evaluate", "score", "report"], "status": "RUNNING"},
 }
 
 
