@@ -94,13 +94,13 @@ def open_engine(bench: Bench, plan: "Plan", run_id: str, max_cost_usd: float | N
         wrong = f"no scheduler answers at {settings.address}: {error}" if settings.address else str(error)
         raise RefusedError(tried, wrong, "start it, or correct execution in config.yaml") from error
     with client:
+        try:
+            # Those of a cluster that was started a moment ago may be on their way.
+            client.wait_for_workers(1, timeout=_CONNECT_S)
+        except TimeoutError as error:
+            wrong = f"the scheduler at {settings.address} has no workers"
+            raise RefusedError(tried, wrong, "start some: dask worker ADDRESS") from error
         workers = sum(client.nthreads().values())
-        if not workers:
-            raise RefusedError(
-                tried,
-                f"the scheduler at {settings.address} has no workers",
-                "start some: dask worker ADDRESS",
-            )
         yield Engine(
             _ClusterWork(client, Order(bench.project.root, bench.backend, run_id, max_cost_usd), bench.stop),
             workers,
