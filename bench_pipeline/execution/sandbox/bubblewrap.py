@@ -235,7 +235,18 @@ class Bubblewrap:
             os.lseek(words, 0, os.SEEK_SET)
             join_new_session_keyring()
             popen = subprocess.Popen(
-                [self._program, "--args", str(words), "--", "/bin/sh", "-c", GATE, "sh", *command.argv],
+                [
+                    *_usual_signals(),
+                    self._program,
+                    "--args",
+                    str(words),
+                    "--",
+                    "/bin/sh",
+                    "-c",
+                    GATE,
+                    "sh",
+                    *command.argv,
+                ],
                 # Ctrl-C of a terminal reaches its whole process group; cells are ended by us alone.
                 start_new_session=True,
                 stdin=subprocess.PIPE,
@@ -253,6 +264,18 @@ class Bubblewrap:
             os.close(words)
             os.close(status_write)
         return popen, status_read
+
+
+def _usual_signals() -> list[str]:
+    """What gives signals their usual meaning again, where whoever started bench had them ignored.
+
+    A background job and nohup do; no shell can undo it, and every command of the cell would be deaf to Ctrl-C.
+    """
+    # These two Python ignores by itself, and restores for what it starts.
+    others = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
+    if all(signal.getsignal(number) != signal.SIG_IGN for number in others):
+        return []
+    return ["/usr/bin/env", "--default-signal"]
 
 
 def _hold(popen: subprocess.Popen[bytes], facts: BinaryIO, limits: Limits) -> _Held:
