@@ -9,7 +9,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from bench_pipeline.tables import meaning
 from bench_pipeline_tests.browser import Browser, browser
-from bench_pipeline_tests.cli.test_ui import RUNS, Server, project, server, wait_for
+from bench_pipeline_tests.cli.test_ui import Server, asked_by_people, project, server, wait_for
 
 __all__ = ["project", "server"]
 
@@ -60,8 +60,7 @@ def test_a_partition_is_launched_by_hand_and_its_pages_explain_what_came_of_it(
         if not shown(page, "tier"):
             click(page, "Partition selection")
     click(page, "Launch 1 run")
-    runs = "runsOrError"
-    wait_for(lambda: [run["status"] for run in server.ask(RUNS)[runs]["results"]] == ["SUCCESS"])
+    wait_for(lambda: asked_by_people(server) == ["SUCCESS"])
 
     page.open(f"{place}/assets/verdicts")
     read(page, "What came of every planned cell.", meaning("verdicts", "identity"), "Plots")
