@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench_pipeline.reports.text import UNKNOWN, ranking_display, rate_text, told_apart
+from bench_pipeline.reports.text import UNKNOWN, plural, ranking_display, rate_text, told_apart
 
 # Enough rows to recognise what is in a table; more makes the event log heavy.
 ROWS = 8
@@ -44,8 +44,8 @@ def _cells(table: pa.Table) -> Glance:
     counts = {name: _distinct(table, column) for name, column in _PLANNED.items()}
     left_out = table.num_rows - int(pc.sum(table["reusable"]).as_py() or 0)
     text = (
-        f"{_plural(table.num_rows, 'cell')}: {_plural(counts['setups'], 'setup')} of "
-        f"{_plural(counts['evaluations'], 'evaluation')} on {_plural(counts['tasks'], 'task')}"
+        f"{plural(table.num_rows, 'cell')}: {plural(counts['setups'], 'setup')} of "
+        f"{plural(counts['evaluations'], 'evaluation')} on {plural(counts['tasks'], 'task')}"
     )
     if left_out:
         text += f"; {left_out} not reusable, so measured anew by every run"
@@ -65,7 +65,7 @@ def _cells(table: pa.Table) -> Glance:
 def _verdicts(table: pa.Table) -> Glance:
     outcomes = {item["values"]: item["counts"] for item in pc.value_counts(table["outcome"]).to_pylist()}
     listed = ", ".join(f"{count} {_plain(name)}" for name, count in sorted(outcomes.items()))
-    text = f"{_plural(table.num_rows, 'cell')}: {listed}" if outcomes else "no cell is planned here"
+    text = f"{plural(table.num_rows, 'cell')}: {listed}" if outcomes else "no cell is planned here"
     columns = ("evaluation", "task_id", "setup", "outcome", "reason", "duration_s", "cost_usd", "measured_at")
     # What went wrong is what a person looks for first.
     worst = table.take(pc.sort_indices(table, [("outcome_class", "ascending"), ("outcome", "ascending")]))
@@ -100,7 +100,7 @@ def _ranking_numbers(evaluation: str, own: Sequence[Row], ranked: Sequence[Row])
 
 def _ranking_sentence(own: Sequence[Row], ranked: Sequence[Row]) -> str:
     if not ranked:
-        return f"none of {_plural(len(own), 'setup')} can be ranked, too few cells are measured"
+        return f"none of {plural(len(own), 'setup')} can be ranked, too few cells are measured"
     first = ranked[0]
     tied = sum(row["rank"] == first["rank"] for row in ranked)
     leader = (
@@ -109,10 +109,10 @@ def _ranking_sentence(own: Sequence[Row], ranked: Sequence[Row]) -> str:
         else f"{tied} setups share rank 1, among them {_plain(first['setup'])}"
     )
     rate = rate_text(first["pass_rate"], first["rate_low"], first["rate_high"])
-    tasks = _plural(first["shared_tasks"], "shared task")
+    tasks = plural(first["shared_tasks"], "shared task")
     rest = len(own) - len(ranked)
     missing = f"; {rest} not ranked" if rest else ""
-    return f"{leader}, {rate}; {_plural(len(ranked), 'setup')} ranked over {tasks}{missing}"
+    return f"{leader}, {rate}; {plural(len(ranked), 'setup')} ranked over {tasks}{missing}"
 
 
 def _comparisons(table: pa.Table) -> Glance:
@@ -127,8 +127,8 @@ def _comparisons(table: pa.Table) -> Glance:
             numbers[f"tasks_shared: {evaluation}"] = fewest
             numbers[f"pairs_told_apart: {evaluation}"] = len(separate)
         lines.append(
-            f"- {_plain(evaluation)}: {len(separate)} of {_plural(len(own), 'pair')} told apart, "
-            f"over {_plural(fewest, 'shared task')} or more"
+            f"- {_plain(evaluation)}: {len(separate)} of {plural(len(own), 'pair')} told apart, "
+            f"over {plural(fewest, 'shared task')} or more"
         )
     columns = (
         "evaluation",
@@ -154,7 +154,7 @@ def _receipts(table: pa.Table) -> Glance:
         calls = sum(row["calls"] for row in own)
         score = f"{best['correct']}/{best['total']} correct"
         lines.append(
-            f"- {_plain(comparison)}: {_plain(best['harness'])} leads with {score}; {_plural(calls, 'call')}"
+            f"- {_plain(comparison)}: {_plain(best['harness'])} leads with {score}; {plural(calls, 'call')}"
         )
     numbers: dict[str, Number] = {
         "comparisons": _distinct(table, "comparison"),
@@ -258,16 +258,12 @@ def _distinct(table: pa.Table, column: str) -> int:
     return int(pc.count_distinct(table[column]).as_py())
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _task_results(table: pa.Table) -> Glance:
     known = table.filter(table["known_task"])
     valid = int(pc.sum(known["telemetry_valid"]).as_py() or 0)
     passed = int(pc.sum(pc.fill_null(known["passed"], False)).as_py() or 0)
     setups = _distinct(known, "setup")
-    text = f"{passed} of {known.num_rows} task results passed, {_plural(setups, 'setup')}"
+    text = f"{passed} of {known.num_rows} task results passed, {plural(setups, 'setup')}"
     if valid < known.num_rows:
         text += f"; {known.num_rows - valid} without valid telemetry"
     columns = (
@@ -303,7 +299,7 @@ def _scores(table: pa.Table) -> Glance:
 def _scenario_results(table: pa.Table) -> Glance:
     passed = int(pc.sum(table["passed"]).as_py() or 0)
     cells = _distinct(table, "cell")
-    text = f"{passed} of {_plural(table.num_rows, 'scenario run')} passed, {_plural(cells, 'cell')}"
+    text = f"{passed} of {plural(table.num_rows, 'scenario run')} passed, {plural(cells, 'cell')}"
     columns = (
         "comparison",
         "scenario",
@@ -325,7 +321,7 @@ def _judge_reports(table: pa.Table) -> Glance:
     for row in table.to_pylist():
         label = f"{row['left']} against {row['right']} ({row['judge']})"
         rate = "no vote" if row["left_winrate"] is None else f"{row['left_winrate']:.1%}"
-        lines.append(f"- {_plain(label)}: {rate} of {_plural(row['pairs'], 'pair')}")
+        lines.append(f"- {_plain(label)}: {rate} of {plural(row['pairs'], 'pair')}")
         if row["left_winrate"] is not None and len(numbers) <= _CHARTED:
             numbers[f"left win rate: {label}"] = row["left_winrate"]
     columns = (
@@ -347,9 +343,9 @@ def _ledger_summaries(table: pa.Table) -> Glance:
         "ledgers": _distinct(table, "ledger"),
         "unparsable_lines": int(pc.sum(unparsable).as_py() or 0),
     }
-    text = f"{_plural(numbers['ledgers'], 'ledger')}; kinds of routes are never compared or added up"
+    text = f"{plural(numbers['ledgers'], 'ledger')}; kinds of routes are never compared or added up"
     if numbers["unparsable_lines"]:
-        text += f"; {_plural(numbers['unparsable_lines'], 'line')} could not be read"
+        text += f"; {plural(numbers['unparsable_lines'], 'line')} could not be read"
     columns = (
         "ledger",
         "kind",

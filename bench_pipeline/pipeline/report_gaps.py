@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from bench_pipeline.pipeline.querying import run_queries
 from bench_pipeline.pipeline.ranking import fill_command
+from bench_pipeline.reports.text import plural, some
 
-# More names than this do not fit a line that is read.
+# More tasks than this do not fit a command that is typed.
 _NAMED = 5
 
 _COVERAGE = """
@@ -96,7 +97,7 @@ def _fill(row: Mapping[str, object]) -> str | None:
 def _of_evaluation(row: Mapping[str, object]) -> Gap:
     cells, failures = _number(row["cells"]), _number(row["failures"])
     missing = cells - _number(row["measured"])
-    what = f"{missing} of {_plural(cells, 'cell')} without a verdict"
+    what = f"{missing} of {plural(cells, 'cell')} without a verdict"
     if failures:
         what += f", {failures} of them attempted and failed to execute"
     return Gap(f"evaluation {row['evaluation']}", what, str(row["command"]))
@@ -107,16 +108,16 @@ def _of_scores(unscored: Sequence[Mapping[str, object]], unjudged: Mapping[str, 
         names = [str(row["task_id"]) for row in unscored]
         results = sum(_number(row["results"]) for row in unscored)
         what = (
-            f"{_plural(results, 'task result')} without valid telemetry ({_some(names)}); a task with a workspace is "
+            f"{plural(results, 'task result')} without valid telemetry ({some(names)}); a task with a workspace is "
             "run by evaluations, one without is told by telemetry/<setup>/<attempt>.jsonl"
         )
         yield Gap("composite scores", what, shlex.join(["bench", "golden", "validate", *names[:_NAMED]]))
     without, scores = _number(unjudged["unjudged"]), _number(unjudged["scores"])
     if without:
-        what = f"{without} of {_plural(scores, 'score')} without any judged task, so at most 0.7"
+        what = f"{without} of {plural(scores, 'score')} without any judged task, so at most 0.7"
         yield Gap("composite scores", what, "bench golden judge")
     if failed := _number(unjudged["judge_failed"]):
-        yield Gap("composite scores", f"the judge failed on {_plural(failed, 'task')}", "bench golden judge")
+        yield Gap("composite scores", f"the judge failed on {plural(failed, 'task')}", "bench golden judge")
 
 
 def _of_policy(row: Mapping[str, object]) -> Gap:
@@ -138,19 +139,10 @@ def _of_ledgers(rows: Sequence[Mapping[str, object]], files: Mapping[str, str]) 
         ledger = str(row["ledger"])
         command = shlex.join(["bench", "ledger", "summarize", files.get(ledger, ledger)])
         if lines := _number(row["unparsable"]):
-            yield Gap(f"ledger {ledger}", f"{_plural(lines, 'line')} that could not be read", command)
+            yield Gap(f"ledger {ledger}", f"{plural(lines, 'line')} that could not be read", command)
         if row["cut_off"]:
             yield Gap(f"ledger {ledger}", "the last line is cut off: it is still being written", "bench run")
 
 
 def _number(value: object) -> int:
     return int(value) if isinstance(value, (int, float)) else 0
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -5,7 +5,7 @@ Texts are as others wrote them; they are escaped where they are printed, all of 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from markupsafe import Markup
@@ -85,7 +85,7 @@ class Section:
     blocks: Sequence["Block"] = ()
     sections: Sequence["Section"] = ()
     abreast: bool = False
-    kind: str = field(default="section")
+    kind: str = "section"
 
 
 Block = Paragraph | Facts | Notes | Table | Figure

@@ -66,7 +66,7 @@ def size_text(size: int | None) -> str:
     if size is None:
         return UNKNOWN
     if size < 1024:
-        return _plural(size, "byte")
+        return plural(size, "byte")
     kib = size / 1024
     return f"{kib:.1f} KiB" if kib < 1024 else f"{kib / 1024:.1f} MiB"
 
@@ -107,7 +107,7 @@ def ranking_notes(
     notes = []
     if ranked:
         notes.append(
-            Note("over", f"{_plural(ranked[0]['shared_tasks'], 'task')} that all ranked setups measured")
+            Note("over", f"{plural(ranked[0]['shared_tasks'], 'task')} that all ranked setups measured")
         )
         notes.append(Note("method", str(ranked[0]["method"])))
     else:
@@ -118,13 +118,13 @@ def ranking_notes(
         if command is None:
             continue
         place = "" if row["ranked"] else "not ranked, "
-        gaps = f"{_plural(len(row['missing']), 'cell')} missing ({_some(row['missing'])})"
+        gaps = f"{plural(len(row['missing']), 'cell')} missing ({some(row['missing'])})"
         notes.append(Note("missing", f"{row['setup']}: {place}{gaps}; run: {command}"))
     for kind, tasks in (("left out", left_out), ("not measured with", unfit or {})):
         reasons: dict[str, list[str]] = {}
         for task, reason in tasks.items():
             reasons.setdefault(reason, []).append(task)
-        notes += [Note(kind, f"{_some(names)}: {reason}") for reason, names in reasons.items()]
+        notes += [Note(kind, f"{some(names)}: {reason}") for reason, names in reasons.items()]
     if unfit:
         notes.append(Note("not measured with", "bench task validate checks them again"))
     return notes
@@ -156,13 +156,13 @@ def _lead_notes(ranked: Sequence[Row], pairs: Sequence[Row]) -> list[Note]:
         for setup, pair in close.items()
     ]
     tests = dict.fromkeys(str(pair["method"]).rpartition("; ")[2] for pair in close.values() if pair)
-    by = f"; {', '.join(tests)}, Holm over {_plural(len(pairs), 'pair')}" if tests else ""
+    by = f"; {', '.join(tests)}, Holm over {plural(len(pairs), 'pair')}" if tests else ""
     notes.append(
-        Note("warning", f"the lead of {leader['setup']} is not distinguishable from {_some(whom)}{by}")
+        Note("warning", f"the lead of {leader['setup']} is not distinguishable from {some(whom)}{by}")
     )
     apart = [row["setup"] for row in ranked if row["setup"] in close and _bands_apart(leader, row)]
     if apart:
-        notes.append(Note("bands", f"{leader['setup']} and {_some(apart)}: {_BANDS}"))
+        notes.append(Note("bands", f"{leader['setup']} and {some(apart)}: {_BANDS}"))
     return notes
 
 
@@ -206,12 +206,12 @@ def comparison_lines(document: Row) -> list[str]:
         f"method: {document['method']}",
     ]
     lines += [
-        f"only {side} measured {_plural(document[f'only_{side}'], 'task')}: {_some(document[f'tasks_only_{side}'])}"
+        f"only {side} measured {plural(document[f'only_{side}'], 'task')}: {some(document[f'tasks_only_{side}'])}"
         for side in ("a", "b")
         if document[f"only_{side}"]
     ]
     if document["tasks_mixed"]:
-        lines.append(f"not comparable, the task changed in between: {_some(document['tasks_mixed'])}")
+        lines.append(f"not comparable, the task changed in between: {some(document['tasks_mixed'])}")
     low, high = document["diff_low"], document["diff_high"]
     if not document["shared_tasks"]:
         lines.append("warning: no task was measured by both")
@@ -235,7 +235,7 @@ def comparison_display(document: Row) -> list[dict[str, str]]:
     forms = {"cost_usd": ("cost", _money), "duration_s": ("time", seconds_text)}
     for item in document["sums"]:
         name, form = forms.get(item["quantity"], (item["quantity"].replace("_", " "), _count))
-        label = f"{name} over {item['cells']} of {_plural(item['of'], 'cell')}"
+        label = f"{name} over {item['cells']} of {plural(item['of'], 'cell')}"
         rows.append({"": label, "a": form(item["a"]), "b": form(item["b"])})
     return rows
 
@@ -273,7 +273,7 @@ def _difference(document: Row) -> str:
     low, high = document["diff_low"], document["diff_high"]
     span = "no interval" if low is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
     return (
-        f"{_points(document['difference'])} ({span}) over {_plural(document['shared_tasks'], 'shared task')}"
+        f"{_points(document['difference'])} ({span}) over {plural(document['shared_tasks'], 'shared task')}"
     )
 
 
@@ -297,10 +297,12 @@ def _score(value: float) -> str:
     return {0.0: "failed", 1.0: "passed"}.get(value, f"{value:.2f}")
 
 
-def _plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
+    """``1 task``, ``2 tasks``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
     shown = ", ".join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench_pipeline.reports.blocks import Block, Fact, Notes, Paragraph, Section
-from bench_pipeline.reports.sections.parts import Row, fixed, number, plural, points, table
-from bench_pipeline.reports.text import UNKNOWN, percent
+from bench_pipeline.reports.sections.parts import Row, fixed, number, points, table
+from bench_pipeline.reports.text import UNKNOWN, percent, plural
 
 _MEASURES = {
     "pass_rate": "pass rate",

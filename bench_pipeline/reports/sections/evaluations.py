@@ -8,10 +8,11 @@ from markupsafe import Markup
 from bench_pipeline.reports.blocks import Block, Figure, Notes, Section, Table
 from bench_pipeline.reports.plots.intervals import Rate, interval_plot
 from bench_pipeline.reports.plots.scatter import Point, scatter_plot
-from bench_pipeline.reports.sections.parts import Row, by, number, plural, share, table
+from bench_pipeline.reports.sections.parts import Row, by, number, share, table
 from bench_pipeline.reports.text import (
     UNKNOWN,
     percent,
+    plural,
     ranking_display,
     ranking_notes,
     rate_text,

@@ -8,8 +8,8 @@ from bench_pipeline.golden.gating import title
 from bench_pipeline.reports.blocks import Block, Column, Figure, Notes, Section
 from bench_pipeline.reports.golden import LEGEND, gathered_notes, score_display, score_notes
 from bench_pipeline.reports.plots.lines import MOST, Score, line_plot
-from bench_pipeline.reports.sections.parts import Row, by, fixed, number, plural, share, table
-from bench_pipeline.reports.text import UNKNOWN
+from bench_pipeline.reports.sections.parts import Row, by, fixed, number, share, table
+from bench_pipeline.reports.text import UNKNOWN, plural
 
 
 def score_section(document: Row) -> Section | None:

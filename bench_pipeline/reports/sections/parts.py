@@ -39,11 +39,6 @@ def by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
     return found
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 task``, ``2 tasks``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def share(count: int, total: int) -> str:
     """``3 of 12 (25.0%)``."""
     return f"{count} of {total} ({percent(count / total if total else None)})"
