@@ -6,7 +6,7 @@ not: what comes before and after in a cell (``steps``) or a scenario, and what i
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench_pipeline.errors import SandboxError
@@ -16,8 +16,6 @@ from bench_pipeline.execution.invocation import ApiAddress, Invocation, render_i
 from bench_pipeline.execution.job import Kit
 from bench_pipeline.execution.sandbox import Limits, Place, ProcessEnd
 from bench_pipeline.execution.usage import ToolEnd, ToolOutputs, parse_end
-
-_CLASSES = ("input", "cache_read", "cache_write", "output")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class ToolUse:
         if self.traffic is None:
             return None
         counted, said = self.traffic.tokens, self.reported.tokens
-        reported = {name: getattr(said, name) for name in _CLASSES}
+        reported = asdict(said)
         return {
             "schema": 1,
             **self.traffic.document(),

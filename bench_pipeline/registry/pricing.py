@@ -6,7 +6,7 @@ is the one that the library genai-prices ships, used offline (https://github.com
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,9 +17,8 @@ from typing import Any
 from bench_pipeline.documents import read_document
 from bench_pipeline.errors import DocumentError, Problem
 from bench_pipeline.registry.documents import PricingDocument, Rates
-from bench_pipeline.registry.tokens import TokenCounts
+from bench_pipeline.registry.tokens import CLASSES, TokenCounts
 
-CLASSES = ("input", "cache_read", "cache_write", "output")
 _MILLION = Decimal(1_000_000)
 
 RatesByClass = tuple[Decimal | None, Decimal | None, Decimal | None, Decimal | None]
@@ -47,22 +46,16 @@ class ModelPrice:
     def document(self) -> dict[str, object]:
         """The price as JSON values."""
         return {
-            "rates": [None if rate is None else str(rate) for rate in self.rates],
+            "rates": _texts(self.rates),
             "below": self.below,
-            "highest": None
-            if self.highest is None
-            else [None if rate is None else str(rate) for rate in self.highest],
+            "highest": self.highest and _texts(self.highest),
         }
 
     @classmethod
     def from_document(cls, document: "Mapping[str, Any]") -> "ModelPrice":
         """The price that ``document`` was made of."""
-        rates, highest = (
-            None if found is None else tuple(None if rate is None else Decimal(rate) for rate in found)
-            for found in (document["rates"], document["highest"])
-        )
-        assert rates is not None
-        return cls(rates, document["below"], highest)  # type: ignore[arg-type]
+        highest = document["highest"]
+        return cls(_rates(document["rates"]), document["below"], highest and _rates(highest))
 
     def cost(self, tokens: TokenCounts) -> float | None:
         """USD for ``tokens``; None when a count, or the rate of a class that was used, is unknown."""
@@ -81,6 +74,15 @@ class ModelPrice:
         if self.below is not None and prompt >= self.below:
             return None
         return total / _MILLION
+
+
+def _texts(rates: RatesByClass) -> list[str | None]:
+    return [None if rate is None else str(rate) for rate in rates]
+
+
+def _rates(texts: Sequence[str | None]) -> RatesByClass:
+    first, read, written, output = (None if text is None else Decimal(text) for text in texts)
+    return first, read, written, output
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ What belongs here: the counts and their sums. What does not: reading them from a
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
+CLASSES = ("input", "cache_read", "cache_write", "output")
+
 
 @dataclass(frozen=True)
 class TokenCounts:

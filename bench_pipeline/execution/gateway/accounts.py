@@ -5,9 +5,10 @@ Requests that do not fit wait while others are under way that may turn out small
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from decimal import Decimal
+from typing import Any, Self
 
 NOTHING = Decimal(0)
 
@@ -24,6 +25,16 @@ class Caps:
     def bound_answers(self) -> bool:
         """Whether the length of an answer has to be known before it is asked for."""
         return self.tokens is not None or self.cost_usd is not None
+
+    def document(self) -> dict[str, object]:
+        """The caps as JSON values."""
+        return {**asdict(self), "cost_usd": None if self.cost_usd is None else str(self.cost_usd)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """The caps that ``document`` was made of."""
+        cost = document["cost_usd"]
+        return cls(document["requests"], document["tokens"], None if cost is None else Decimal(cost))
 
 
 @dataclass(frozen=True)

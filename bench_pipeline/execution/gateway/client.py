@@ -150,7 +150,7 @@ class Gateway:
             "ledger": str(ledger),
             "token": token,
             "apis": list(apis),
-            "caps": _caps_document(self._cell_caps),
+            "caps": self._cell_caps.document(),
             "models": {
                 name: {"upstream": route.upstream, "price": route.price and route.price.document()}
                 for name, route in models.items()
@@ -201,7 +201,7 @@ class Gateway:
             ours.settimeout(_START_S)
             settings = {
                 "upstreams": {name: asdict(each) for name, each in self._upstreams.items()},
-                "caps": _caps_document(self._run_caps),
+                "caps": self._run_caps.document(),
                 "first_wait_s": self._first_wait_s,
             }
             with _reached():
@@ -255,7 +255,3 @@ def _finish(line: socket.socket) -> bool:
             return line.recv(1) != b""
         except OSError:
             return False
-
-
-def _caps_document(caps: Caps) -> dict[str, Any]:
-    return {**asdict(caps), "cost_usd": None if caps.cost_usd is None else str(caps.cost_usd)}

@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -27,10 +27,11 @@ from bench_pipeline.execution.gateway.apis import (
     failure_in,
     failure_of,
 )
-from bench_pipeline.execution.gateway.ledger import CLASSES, LedgerFile
-from bench_pipeline.execution.gateway.upstreams import LONGEST_WAIT_S, Upstream
+from bench_pipeline.execution.gateway.ledger import LedgerFile
+from bench_pipeline.execution.gateway.upstreams import Upstream
 from bench_pipeline.execution.redaction import Redactor
 from bench_pipeline.execution.usage.reading import Object, json_value, mapping
+from bench_pipeline.providers.retrying import LONGEST_WAIT_S, TRIES
 from bench_pipeline.registry.pricing import ModelPrice
 from bench_pipeline.registry.tokens import TokenCounts
 
@@ -40,7 +41,6 @@ DEFAULT_BOUND = 32_000
 # What providers add to a request: the texts that explain its tools.
 _ADDED_TOKENS = 2_000
 _MAX_ERROR = 64 << 10
-_TRIES = 4
 _PASSING = ("rate", "overload")
 _NOTHING_USED = Use(TokenCounts(0, 0, 0, 0), 0)
 # Both vendors' clients do not ask again when an answer says so; the gateway has done that already.
@@ -219,7 +219,7 @@ class Door:
     async def _ask(self, request: web.Request, asked: Asked) -> Answer:
         """Send a request, again where a failure may pass, and settle each sending."""
         pause = self.first_wait_s
-        for left in range(_TRIES - 1, -1, -1):
+        for left in range(TRIES - 1, -1, -1):
             answer = await self._pay_and_send(request, asked)
             wait = pause if answer.wait_s is None else answer.wait_s
             again = answer.begun is None and answer.failure in _PASSING and wait <= LONGEST_WAIT_S
@@ -257,12 +257,7 @@ class Door:
                     "status": answer.status,
                     "failure": answer.failure,
                     "told": self.redactor.redact_text(answer.told) if answer.told else None,
-                    "use": None
-                    if use is None
-                    else {
-                        **{name: getattr(use.tokens, name) for name in CLASSES},
-                        "reasoning": use.reasoning,
-                    },
+                    "use": None if use is None else {**asdict(use.tokens), "reasoning": use.reasoning},
                     "seconds": round(time.monotonic() - started, 6),
                 }
             )
@@ -385,7 +380,7 @@ def _used(asked: Asked, use: Use | None) -> Amount:
     """What a sending counts with on the accounts: as much as was held for it, where nobody knows."""
     if use is None:
         return asked.held
-    tokens = sum(getattr(use.tokens, name) for name in CLASSES)
+    tokens = sum(astuple(use.tokens))
     cost = asked.route.price.exact(use.tokens) if asked.route.price is not None else None
     return Amount(1, tokens, asked.held.cost_usd if cost is None else cost)
 

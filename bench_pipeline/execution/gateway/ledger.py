@@ -6,13 +6,12 @@ gateway: a request that was sent and never settled counts with what was held for
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench_pipeline.registry.tokens import TokenCounts, add_tokens
+from bench_pipeline.registry.tokens import CLASSES, TokenCounts, add_tokens
 
-CLASSES = ("input", "cache_read", "cache_write", "output")
 # What a cell whose last request failed so did not measure: nothing of it is the agent's fault.
 OUTAGES = ("auth", "rate", "overload", "timeout")
 
@@ -82,7 +81,6 @@ class Traffic:
 
     def document(self) -> dict[str, object]:
         """The traffic as a JSON-able mapping."""
-        tokens = self.tokens
         return {
             "requests": len(self.exchanges),
             "answered": self.answered,
@@ -90,13 +88,13 @@ class Traffic:
             "refused": list(self.refused),
             "cap": self.cap,
             "outage": None if self.outage is None else {"class": self.outage[0], "said": self.outage[1]},
-            "tokens": {name: getattr(tokens, name) for name in CLASSES},
+            "tokens": asdict(self.tokens),
             "exchanges": [
                 {
                     "api": each.api,
                     "model": each.model,
                     "upstream": each.upstream,
-                    **{name: getattr(each.tokens, name) for name in CLASSES},
+                    **asdict(each.tokens),
                     "reasoning": each.reasoning,
                     "estimated": each.estimated,
                     "status": each.status,

@@ -14,7 +14,6 @@ import os
 import signal
 import socket
 import sys
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ class GatewayProcess:
             for name, each in settings["upstreams"].items()
         }
         self._redactor = Redactor({name: key for name, key in keys.items() if key})
-        self._run = Account("run", _caps(settings["caps"]))
+        self._run = Account("run", Caps.from_document(settings["caps"]))
         self._cells: dict[str, Account] = {}
         self._till = Till()
         self._first_wait_s = float(settings["first_wait_s"])
@@ -97,7 +96,7 @@ class GatewayProcess:
                 await loop.sock_sendall(line, DONE)
 
     def _door(self, cell: dict[str, Any], ledger: LedgerFile) -> Door:
-        account = self._cells.setdefault(cell["cell"], Account("cell", _caps(cell["caps"])))
+        account = self._cells.setdefault(cell["cell"], Account("cell", Caps.from_document(cell["caps"])))
         return Door(
             token=cell["token"],
             apis=tuple(cell["apis"]),
@@ -113,11 +112,6 @@ class GatewayProcess:
     def _route(self, route: dict[str, Any]) -> ModelRoute:
         price = None if route["price"] is None else ModelPrice.from_document(route["price"])
         return ModelRoute(self._upstreams[route["upstream"]], price)
-
-
-def _caps(document: dict[str, Any]) -> Caps:
-    cost = document["cost_usd"]
-    return Caps(document["requests"], document["tokens"], None if cost is None else Decimal(cost))
 
 
 async def serve(control: socket.socket) -> None:

@@ -14,9 +14,8 @@ import aiohttp
 
 from bench_pipeline.execution.gateway.apis import Api
 from bench_pipeline.providers.chat import retry_after
+from bench_pipeline.providers.retrying import LONGEST_WAIT_S
 
-# A server that asks for more is given up at once: a cell's time is running meanwhile.
-LONGEST_WAIT_S = 60.0
 _CONNECT_S = 20.0
 # No model is silent for longer than this before its answer, or in the middle of it.
 _SILENCE_S = 600.0
