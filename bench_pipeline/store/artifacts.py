@@ -42,9 +42,9 @@ class Artifacts:
         """Keep ``data`` for good and return its digest; content that is there is not written again."""
         digest = hashlib.sha256(data).hexdigest()
         self._around.refuse_read_only("keeping an artifact")
-        path = self._find(digest)
-        if path is None or not self._keep_present(path, digest):
-            self._files.write(path or _path(digest, _SUFFIXES.get(media, "")), data)
+        path = self._to_write(digest, media)
+        if path is not None:
+            self._files.write(path, data)
         return digest
 
     def put_file(self, source: Path, media: str = "application/octet-stream") -> str:
@@ -55,9 +55,9 @@ class Artifacts:
                 # A copy first: the file may still grow, and its digest must be of what is kept.
                 copy = Path(folder) / secrets.token_hex(4)
                 digest = _copy(source, copy)
-                path = self._find(digest)
-                if path is None or not self._keep_present(path, digest):
-                    self._files.adopt(path or _path(digest, _SUFFIXES.get(media, "")), copy)
+                path = self._to_write(digest, media)
+                if path is not None:
+                    self._files.adopt(path, copy)
         except OSError as error:
             raise StoreError(
                 f"keeping {source.name}", str(error), "check the file and the temporary folder"
@@ -101,19 +101,23 @@ class Artifacts:
     def _find(self, digest: str) -> str | None:
         return self._files.one_of(_path(digest, ""), _KNOWN)
 
-    def _keep_present(self, path: str, digest: str) -> bool:
-        """Whether the content is there, whole; it is made young, so that no clean-up takes it meanwhile.
+    def _to_write(self, digest: str, media: str) -> str | None:
+        """Where the content has to be written; None where it is, whole.
 
-        An object store has to be sent the content again to make it young, so it is not asked for what it has.
+        What is there is made young, so that no clean-up takes it meanwhile. An object store has to be sent the content
+        again for that, so it is not asked for what it has.
         """
+        path = self._find(digest)
+        if path is None:
+            return _path(digest, _SUFFIXES.get(media, ""))
         if self._files.local(path) is None:
-            return False
+            return path
         try:
             self._check(path, digest, self._files.read(path))
             self._files.touch(path)
         except (FileNotFoundError, CorruptPartError):
-            return False
-        return True
+            return path
+        return None
 
     def _check(self, path: str, digest: str, data: bytes) -> None:
         found = hashlib.sha256(data).hexdigest()
