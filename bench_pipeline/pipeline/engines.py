@@ -23,7 +23,7 @@ from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cell_work import CellWork, Done, Item
 
 if TYPE_CHECKING:
-    from bench_pipeline.pipeline.bench import Backend, Stop
+    from bench_pipeline.pipeline.bench import Backend
     from bench_pipeline.pipeline.planning import Plan
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def open_engine(bench: Bench, plan: "Plan", run_id: str, max_cost_usd: float | N
             raise RefusedError(tried, wrong, "start some: dask worker ADDRESS") from error
         workers = sum(client.nthreads().values())
         yield Engine(
-            _ClusterWork(client, Order(bench.project.root, bench.backend, run_id, max_cost_usd), bench.stop),
+            _ClusterWork(client, Order(bench.project.root, bench.backend, run_id, max_cost_usd), bench),
             workers,
         )
 
@@ -110,8 +110,8 @@ def open_engine(bench: Bench, plan: "Plan", run_id: str, max_cost_usd: float | N
 class _ClusterWork:
     """Cells on the workers of a Dask cluster, one task each; safe to share between threads."""
 
-    def __init__(self, client: Any, order: Order, stop: "Stop") -> None:
-        self._client, self._order, self._stop = client, order, stop
+    def __init__(self, client: Any, order: Order, bench: Bench) -> None:
+        self._client, self._order, self._bench = client, order, bench
         self._ending = threading.Lock()
         self._ended = False
 
@@ -122,7 +122,7 @@ class _ClusterWork:
 
     def execute(self, item: Item) -> Done:
         """See ``Work``."""
-        known = self._ask(_stored_tries, item)
+        known = self._bench.store.verdicts.history(item.identity).num_rows
         done: Done = self._ask(
             _execute, item, known, lost=Done(None, why="the workers that ran it were lost")
         )
@@ -156,7 +156,7 @@ class _ClusterWork:
 
     def _answer_of(self, future: Any) -> Any:
         while not future.done():
-            if self._stop.running.is_set():
+            if self._bench.stop.running.is_set():
                 self._end_running()
             with contextlib.suppress(TimeoutError):
                 return future.result(timeout=_LOOK_S)
@@ -170,41 +170,50 @@ class _ClusterWork:
                 self._client.run(_end, self._order)
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A project as a worker opened it for the cells of one run."""
+
+    order: Order
+    bench: Bench
+    plan: "Plan"
+    work: CellWork
+
+
 class _Workshop:
     """What a worker process keeps between the cells of one run."""
 
     def __init__(self) -> None:
         self._making = threading.Lock()
-        self._order: Order | None = None
-        self._bench: Bench | None = None
-        self._work: CellWork | None = None
-        self._plan: Plan | None = None
+        self._opened: _Opened | None = None
 
-    def open(self, order: Order, item: Item) -> tuple[Bench, CellWork]:
-        """The project and its cells; raises RefusedError where this machine's differ from those of the run."""
+    def open(self, order: Order, item: Item) -> _Opened:
+        """The project of a run; raises RefusedError where the cells of this machine's differ from those of the run."""
         tried = "working on a cell of another machine"
         if order.version != __version__:
             wrong = f"the run is of version {order.version}, this worker of {__version__}"
             raise RefusedError(tried, wrong, "install the same version on both")
         with self._making:
-            if self._order != order or self._bench is None or self._work is None or self._plan is None:
-                self._bench = Bench(order.project, backend=order.backend)
-                self._plan = self._bench.plan()
-                self._work = CellWork(self._bench, self._plan, order.run_id, order.max_cost_usd)
-                self._order = order
-            if not self._plan.has(item.evaluation, item.identity):
-                wrong = f"the project at {order.project} plans another {item.setup} on {item.task_id} here"
-                remedy = (
-                    "give every machine the same files, tools and sandbox; `bench cell explain` compares keys"
-                )
-                raise RefusedError(tried, wrong, remedy)
-            return self._bench, self._work
+            opened = self._opened
+            if opened is None or opened.order != order:
+                bench = Bench(order.project, backend=order.backend)
+                plan = bench.plan()
+                work = CellWork(bench, plan, order.run_id, order.max_cost_usd)
+                opened = self._opened = _Opened(order, bench, plan, work)
+        if not opened.plan.has(item.evaluation, item.identity):
+            wrong = f"the project at {order.project} plans another {item.setup} on {item.task_id} here"
+            remedy = (
+                "give every machine the same files, tools and sandbox; `bench cell explain` compares keys"
+            )
+            raise RefusedError(tried, wrong, remedy)
+        return opened
 
     def end(self, order: Order) -> None:
         """End the running cells of a run."""
-        if self._bench is not None and self._order == order:
-            self._bench.stop.starting.set()
-            self._bench.stop.running.set()
+        opened = self._opened
+        if opened is not None and opened.order == order:
+            opened.bench.stop.starting.set()
+            opened.bench.stop.running.set()
 
 
 # One for each worker process: what is opened for the first cell of a run serves all of them.
@@ -212,25 +221,20 @@ _WORKSHOP = _Workshop()
 
 
 def _refusal(order: Order, item: Item) -> str | None:
-    return _WORKSHOP.open(order, item)[1].refusal(item)
-
-
-def _stored_tries(order: Order, item: Item) -> int:
-    bench, _ = _WORKSHOP.open(order, item)
-    return int(bench.store.verdicts.history(item.identity).num_rows)
+    return _WORKSHOP.open(order, item).work.refusal(item)
 
 
 def _execute(order: Order, item: Item, known: int) -> Done:
     """Run a cell, unless a worker that was lost since had stored what came of it: more tries than ``known``."""
-    bench, work = _WORKSHOP.open(order, item)
-    stored = bench.store.verdicts.history(item.identity)
+    opened = _WORKSHOP.open(order, item)
+    stored = opened.bench.store.verdicts.history(item.identity)
     if stored.num_rows > known:
         return Done(stored.slice(stored.num_rows - 1).to_pylist()[0])
-    return work.execute(item)
+    return opened.work.execute(item)
 
 
 def _reverify(order: Order, item: Item) -> Done | None:
-    return _WORKSHOP.open(order, item)[1].reverify(item)
+    return _WORKSHOP.open(order, item).work.reverify(item)
 
 
 def _end(order: Order) -> None:
