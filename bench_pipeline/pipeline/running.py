@@ -12,7 +12,6 @@ from bench_pipeline.errors import DocumentError, NotFoundError, NothingToEvaluat
 from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.displacing import displaced
 from bench_pipeline.pipeline.forecast import forecast, plan_digest
-from bench_pipeline.pipeline.judge_reports import questions_to_ask
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.policy_receipts import calls_to_make
 from bench_pipeline.pipeline.pricing import total
@@ -88,8 +87,15 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
         left_out=plan.left_out,
         displaced=displaced(bench, plan.cells, options.selection.evaluations),
         live_calls={} if options.selection.evaluations else calls_to_make(bench),
-        questions={} if options.selection.evaluations else questions_to_ask(bench),
+        questions={} if options.selection.evaluations else _questions(bench),
     )
+
+
+def _questions(bench: "Bench") -> dict[str, int]:
+    # Imported here: it brings the statistics of judges along.
+    from bench_pipeline.pipeline.judge_reports import questions_to_ask
+
+    return questions_to_ask(bench)
 
 
 def refuse_other_plan(actions: pa.Table, wanted: str | None) -> None:
