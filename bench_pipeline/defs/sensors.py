@@ -3,7 +3,7 @@
 What belongs here: turning what a use case asks for into run requests. What does not: deciding.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,38 +72,43 @@ def store_sensors(
             max_attempts,
         )
 
-    @dg.sensor(
-        name="follow_sensor",
-        jobs=targets,
-        minimum_interval_seconds=_FOLLOW_SECONDS,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description=(
-            "Compares what rankings, comparisons, results, scores and leaderboards were made from with what is in the "
-            "store, and asks for those that are behind. Nothing that runs tools or asks models is asked for."
-        ),
-    )
-    def follows(
-        context: dg.SensorEvaluationContext, bench: dg.ResourceParam[Bench]
-    ) -> list[dg.RunRequest] | dg.SkipReason:
-        return _asked(follow(bench.again(), situation(context.instance)))
+    def sensor(
+        name: str,
+        wanted: Callable[[Bench, Situation], Sequence[FollowRequest]],
+        status: dg.DefaultSensorStatus,
+        description: str,
+    ) -> dg.SensorDefinition:
+        @dg.sensor(
+            name=name,
+            jobs=targets,
+            minimum_interval_seconds=_FOLLOW_SECONDS,
+            default_status=status,
+            description=description,
+        )
+        def look_at_store(
+            context: dg.SensorEvaluationContext, bench: dg.ResourceParam[Bench]
+        ) -> list[dg.RunRequest] | dg.SkipReason:
+            return _asked(wanted(bench.again(), situation(context.instance)))
 
-    @dg.sensor(
-        name="file_sensor",
-        jobs=targets,
-        minimum_interval_seconds=_FOLLOW_SECONDS,
-        default_status=dg.DefaultSensorStatus.STOPPED,
-        description=(
+        return look_at_store
+
+    return [
+        sensor(
+            "follow_sensor",
+            follow,
+            dg.DefaultSensorStatus.RUNNING,
+            "Compares what rankings, comparisons, results, scores and leaderboards were made from with what is in the "
+            "store, and asks for those that are behind. Nothing that runs tools or asks models is asked for.",
+        ),
+        sensor(
+            "file_sensor",
+            follow_files,
+            dg.DefaultSensorStatus.STOPPED,
             "Looks for changed evaluations, tools, tasks, predictions, telemetry and judgements, plans anew and reads "
             "results of others anew. **Tools are run, and may spend money**, only where `spending` in config.yaml sets "
-            "a cap."
+            "a cap.",
         ),
-    )
-    def files(
-        context: dg.SensorEvaluationContext, bench: dg.ResourceParam[Bench]
-    ) -> list[dg.RunRequest] | dg.SkipReason:
-        return _asked(follow_files(bench.again(), situation(context.instance)))
-
-    return [follows, files]
+    ]
 
 
 def _asked(requests: Sequence[FollowRequest]) -> list[dg.RunRequest] | dg.SkipReason:
