@@ -11,7 +11,7 @@ change that comes at any moment is found by the next look.
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from bench_pipeline.identity import digest
@@ -73,8 +73,9 @@ def follow(
     failed a check.
     """
     pending = set(situation.running)
+    digests = cache(bench.store.tables.digests)
     stale = {
-        table: _on_the_axis(table, behind(bench, table, files=files), situation.max_attempts)
+        table: _on_the_axis(table, behind(bench, table, digests, files=files), situation.max_attempts)
         for table in tables
     }
     requests = []

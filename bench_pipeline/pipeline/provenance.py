@@ -8,7 +8,7 @@ the table behind, and is not lost.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -45,6 +45,7 @@ _FILES = "files"
 Key = tuple[str, ...]
 WHOLE: Key = ()
 Inputs = dict[str, str]
+Digests = Callable[[str], Sequence[tuple[dict[str, str], str | None]]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ NEVER = Making(0, {})
 @contextmanager
 def made(bench: "Bench", table: str, keys: Iterable[Key] = (WHOLE,)) -> Iterator[None]:
     """Note what partitions of a table are made from, while the block reads that and writes them."""
-    before = inputs_of(bench, table, files=True)
+    before = inputs_of(bench, table, bench.store.tables.digests, files=True)
     yield
     with bench.store.lock(f"made-{table}"):
         makings = read_makings(bench.store, table)
@@ -71,15 +72,16 @@ def made(bench: "Bench", table: str, keys: Iterable[Key] = (WHOLE,)) -> Iterator
         bench.files.remember()
 
 
-def inputs_of(bench: "Bench", table: str, *, files: bool) -> dict[Key, Inputs]:
+def inputs_of(bench: "Bench", table: str, digests: Digests, *, files: bool) -> dict[Key, Inputs]:
     """What each partition of a table is to be made from now; those that nothing is stored for are left out.
 
-    With ``files``, a table that is made from files of the project has all of its partitions.
+    ``digests`` gives the partitions of a stored table with their contents. With ``files``, a table that is made from
+    files of the project has all of its partitions.
     """
     columns = table_schema(table).partitions
     parts: dict[Key, dict[str, dict[str, str | None]]] = {}
     for upstream in FOLLOWS[table]:
-        for partition, content in bench.store.tables.digests(upstream):
+        for partition, content in digests(upstream):
             key = tuple(partition[column] for column in columns)
             name = "/".join(f"{column}={value}" for column, value in partition.items())
             parts.setdefault(key, {}).setdefault(upstream, {})[name] = content
@@ -94,18 +96,20 @@ def inputs_of(bench: "Bench", table: str, *, files: bool) -> dict[Key, Inputs]:
     return inputs
 
 
-def behind(bench: "Bench", table: str, *, files: bool = False) -> dict[Key, Making]:
+def behind(
+    bench: "Bench", table: str, digests: Digests | None = None, *, files: bool = False
+) -> dict[Key, Making]:
     """The partitions of a table that are not there, or were made from something else than there is now.
 
     Each as it is to be made. What counts is other tables; with ``files``, those of the project for a table that is made
-    from any.
+    from any. ``digests`` as for ``inputs_of``: tables that follow the same are looked at with one reading of it.
     """
     makings = read_makings(bench.store, table)
     columns = table_schema(table).partitions
     stored = bench.store.tables.partitions(table)
     there = {tuple(partition[column] for column in columns) for partition in stored}
     found = {}
-    for key, inputs in inputs_of(bench, table, files=files).items():
+    for key, inputs in inputs_of(bench, table, digests or bench.store.tables.digests, files=files).items():
         counting = {_FILES: inputs[_FILES]} if _FILES in inputs else inputs
         last = makings.get(key, NEVER)
         if key not in there or counting.items() - last.inputs.items():
