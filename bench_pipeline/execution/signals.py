@@ -26,6 +26,7 @@ from bench_pipeline.execution.verification import (
 )
 from bench_pipeline.identity import canonical_json
 from bench_pipeline.tasks import Signal, SignalCheck
+from bench_pipeline.tasks.paths import path_text
 from bench_pipeline.tasks.trees import walk_tree
 
 DOCUMENT_SCHEMA = 1
@@ -175,7 +176,7 @@ def _document(
         for signal, held in zip(check.signals, found.held, strict=True)
     ]
     if violations:
-        touched = ", ".join(_shown(path) for path in violations)
+        touched = ", ".join(path_text(path) for path in violations)
         signals.append(
             {"signal": "no protected path is touched", "kind": "guard", "passed": False, "detail": touched}
         )
@@ -191,14 +192,9 @@ def _document(
             }
             for command, expected in check.tests.items()
         ],
-        "files_modified": [_shown(path) for path in overlay.touched_paths()],
+        "files_modified": [path_text(path) for path in overlay.touched_paths()],
         "missing_modules": list(invented),
     }
-
-
-def _shown(path: str) -> str:
-    """A path as text that JSON takes, whatever bytes its name has."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _file_signal(signal: Signal, tree: Path, change: Overlay) -> bool | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_pipeline.identity import digest
+from bench_pipeline.tasks.paths import path_text
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Bench
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _FOLDERS = ("evaluations", "golden", "judgements", "predictions", "tasks", "telemetry", "tools")
 _REMEMBERED = "made/files.json"
-_CHUNK = 1 << 20
 # Size, time, inode and time of the last change of name or owner: what is written, replaced or moved in has another.
 Stamp = list[int]
 
@@ -38,7 +38,9 @@ class ProjectFiles:
     def digest(self, folders: Iterable[str]) -> str:
         """Of the names and contents of everything below the folders."""
         starts = tuple(f"{folder}/" for folder in folders)
-        return digest({_text(path): self._content(path) for path in self._stamps if path.startswith(starts)})
+        return digest(
+            {path_text(path): self._content(path) for path in self._stamps if path.startswith(starts)}
+        )
 
     def remember(self) -> None:
         """Keep the contents, so that the next look hashes only what has changed."""
@@ -86,16 +88,8 @@ def _stamp(path: Path) -> Stamp | None:
 
 
 def _sha256(path: Path) -> str:
-    seen = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while data := file.read(_CHUNK):
-                seen.update(data)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         return f"unreadable: {error.strerror}"
-    return seen.hexdigest()
-
-
-def _text(path: str) -> str:
-    """A path as text, whatever bytes its name has."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -31,6 +31,11 @@ def in_cache(path: str) -> bool:
     return is_cache(name, folder=False) or any(is_cache(part, folder=True) for part in folders)
 
 
+def path_text(path: str) -> str:
+    """A path as text that JSON takes, whatever bytes its name has: those that are not UTF-8 become escapes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def is_git_name(component: str) -> bool:
     """Whether a file system may take a name for ``.git``: any case, short name, stream or trailing dot."""
     for part in component.translate(_DROP_IGNORED).casefold().split("\\"):

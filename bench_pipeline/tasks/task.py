@@ -11,6 +11,7 @@ from pathlib import Path
 from bench_pipeline.identity import digest_bytes
 from bench_pipeline.tasks.documents import TaskDocument, Tier
 from bench_pipeline.tasks.patches import read_patch
+from bench_pipeline.tasks.paths import path_text
 from bench_pipeline.tasks.signals import SignalCheck
 
 # What is protected by default (execution.guard and execution.steering); raised whenever that changes.
@@ -201,10 +202,5 @@ def verify_components(task: Task) -> dict[str, object]:
         "timeout_s": verify.timeout_s,
         "results": None if verify.results is None else [verify.results.format, verify.results.path],
         "validated_tests": sorted(validated),
-        "reference_touches": [_escaped(path) for path in touched_by_reference(task)],
+        "reference_touches": [path_text(path) for path in touched_by_reference(task)],
     }
-
-
-def _escaped(path: str) -> str:
-    """A path as text that canonical JSON takes, whatever bytes its name has."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
