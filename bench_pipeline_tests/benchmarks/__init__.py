@@ -3,8 +3,10 @@
 A module here offers ``measure() -> list[Row]``; ``python -m bench_pipeline_tests.benchmarks`` runs them all.
 """
 
+import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -24,6 +26,23 @@ class Row:
     def ratio(self) -> float:
         """Ours over the peer's; smaller is better."""
         return self.ours_s / self.peer_s
+
+
+@contextmanager
+def server_process(serve: Callable[..., None], *args: object) -> Iterator[int]:
+    """A server in a process of its own, so that it takes no time of what is measured; its port.
+
+    ``serve`` is called with ``args`` and one end of a pipe, into which it sends its port.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(*args, theirs), daemon=True)
+    process.start()
+    try:
+        yield ours.recv()
+    finally:
+        process.terminate()
+        process.join()
 
 
 def best_of(runs: int, call: Callable[[], object]) -> float:

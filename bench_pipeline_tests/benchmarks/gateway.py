@@ -6,19 +6,17 @@ adds to each; memory is that of its process after a tenth of the calls and after
 
 import asyncio
 import json
-import multiprocessing
 import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench_pipeline.execution.gateway import Gateway, Route, Session, UpstreamSettings
-from bench_pipeline_tests.benchmarks import Row
+from bench_pipeline_tests.benchmarks import Row, server_process
 
 DELAY_S, UNDER_WAY, CALLS = 0.05, 100, 10_000
 _PATH = "/v1/chat/completions"
@@ -37,7 +35,7 @@ class _Host:
 
 
 def measure() -> Iterator[Row]:
-    with _upstream() as port:
+    with server_process(_serve) as port:
         url = f"http://127.0.0.1:{port}"
         settings = UpstreamSettings(f"{url}/v1", None, 2 * UNDER_WAY, None)
         with (
@@ -99,18 +97,6 @@ async def _calls(url: str, key: str, number: int) -> list[float]:
 def _memory(gateway: Gateway) -> float:
     status = Path(f"/proc/{gateway.pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
-
-
-@contextmanager
-def _upstream() -> Iterator[int]:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_serve, args=(theirs,))
-    process.start()
-    try:
-        yield ours.recv()
-    finally:
-        process.terminate()
-        process.join()
 
 
 def _serve(told: Connection) -> None:

@@ -8,15 +8,13 @@ loop say the same by what these took beside it: 0.24 s against 189 s of Inspect.
 import asyncio
 import http.client
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from bench_pipeline.policies.cases import CaseSet, read_cases
@@ -25,7 +23,7 @@ from bench_pipeline.policies.live import LiveModel
 from bench_pipeline.policies.models import Settings
 from bench_pipeline.policies.policy import POLICIES
 from bench_pipeline.providers.endpoint import read_endpoint
-from bench_pipeline_tests.benchmarks import Row, best_of
+from bench_pipeline_tests.benchmarks import Row, best_of, server_process
 
 CASES, CALLS = 5000, 4000
 _HEAD = "apiVersion: bench.ber.run/v1alpha1\n"
@@ -125,13 +123,13 @@ def _write_project(folder: Path) -> None:
 def _live(cases: CaseSet) -> list[Row]:
     asked = CaseSet(cases.cases[:CALLS], cases.sha256)
     rows = []
-    with _server(0.05) as port:
+    with server_process(_serve, 0.05) as port:
         # A hundred calls in flight of 50 ms each: 2,000 a second and no more.
         ours = best_of(3, lambda: _ask(asked, port, 100))
         rows.append(
             Row(f"policies: {CALLS} calls of 50 ms, 100 in flight / the server", ours, CALLS / 2000, 1 / 0.85)
         )
-    with _server(0.0) as port:
+    with server_process(_serve, 0.0) as port:
         turns = [
             (best_of(1, lambda: _ask(asked, port, 32)), best_of(1, lambda: _ask_barely(asked, port, 32)))
             for _ in range(3)
@@ -181,20 +179,6 @@ def _ask_barely(cases: CaseSet, port: int, concurrency: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-
-
-@contextmanager
-def _server(delay_s: float) -> Iterator[int]:
-    """A server in a process of its own that answers every request after ``delay_s``; its port."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(delay_s, theirs), daemon=True)
-    process.start()
-    try:
-        yield ours.recv()
-    finally:
-        process.terminate()
-        process.join()
 
 
 class _Answering(asyncio.Protocol):
