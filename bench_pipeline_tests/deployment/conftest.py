@@ -1,7 +1,6 @@
 """One small evaluation, measured in the plainest way: what every other deployment has to come to as well."""
 
 import logging
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,8 +29,7 @@ def new_project(tmp_path_factory: pytest.TempPathFactory) -> NewProject:
     template.acts(EVALUATION, "fix", "wrong")
 
     def make(root: Path, **config: object) -> Project:
-        shutil.copytree(template.root, root, ignore=shutil.ignore_patterns(".bench"))
-        project = Project(root)
+        project = template.copied_to(root)
         project.configure(**config)
         return project
 

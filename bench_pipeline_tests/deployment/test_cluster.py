@@ -13,7 +13,7 @@ import distributed
 import pytest
 
 from bench_pipeline_tests.deployment.conftest import EVALUATION, NewProject, tables_of
-from bench_pipeline_tests.e2e.projects import clean_environment, wait_for
+from bench_pipeline_tests.e2e.projects import ENDING, STOPPING, clean_environment, interrupt, wait_for
 
 
 class Cluster:
@@ -123,10 +123,7 @@ def test_ctrl_c_twice_ends_the_cells_of_the_workers(
     (project.root / "gate").touch()
     with project.start("run", "held", "--json") as running:
         wait_for(lambda: bool(project.calls()))
-        assert running.stderr is not None
-        for words in ("press Ctrl-C again", "what is done is saved"):
-            running.send_signal(signal.SIGINT)
-            wait_for(lambda said=words: said in running.stderr.readline())  # type: ignore[misc]
+        interrupt(running, STOPPING, ENDING)
         _, err = running.communicate(timeout=240)
     assert running.returncode == 130, err
     assert {row["outcome"] for row in project.table("verdicts")} <= {"not_attempted"}

@@ -33,17 +33,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if os.geteuid() == 0:
         shutil.chown(folder, _USER, _USER)
         as_user = ("setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups")
-    data = folder / "data"
+    data, log = folder / "data", folder / "log"
 
     def call(program: str, *words: str) -> None:
         # The server keeps what it was given as its output: a pipe would never end.
-        with (folder.parent / f"{folder.name}.log").open("ab") as log:
+        with log.open("ab") as output:
             subprocess.run(
                 [*as_user, str(_programs() / program), *words],
-                check=True, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=120,
+                check=True, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=120,
             )  # fmt: skip
 
-    log = folder.parent / f"{folder.name}.log"
     try:
         call("initdb", "-D", str(data), "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-sync")
         options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
@@ -55,7 +54,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             call("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
     finally:
         shutil.rmtree(folder)
-        log.unlink(missing_ok=True)
 
 
 def test_the_same_evaluation_gives_the_same_tables_and_a_second_run_runs_nothing(

@@ -29,12 +29,11 @@ def make(template: Project, tmp_path_factory: pytest.TempPathFactory) -> Make:
     """Makes copies of the template with the named tasks (one by default)."""
 
     def copy(*tasks: str) -> Project:
-        root = tmp_path_factory.mktemp("e2e") / "project"
+        project = template.copied_to(tmp_path_factory.mktemp("e2e") / "project")
         wanted = tasks or TASKS[:1]
-        shutil.copytree(template.root, root, ignore=shutil.ignore_patterns(".bench"))
         for name in {*TASKS, HASTY, BRIEF} - set(wanted):
-            shutil.rmtree(root / "tasks" / name)
-        return Project(root)
+            shutil.rmtree(project.root / "tasks" / name)
+        return project
 
     return copy
 

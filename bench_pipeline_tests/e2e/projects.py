@@ -8,6 +8,8 @@ really run.
 import io
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -127,6 +129,8 @@ REFERENCE = """\
 -echo $(($1 - $2))
 +echo $(($1 + $2))
 """
+# What the first Ctrl-C is answered, and the second.
+STOPPING, ENDING = "press Ctrl-C again", "what is done is saved"
 # What a clock decides, or points at: everything else has to be equal however often a run was cut off.
 CLOCKS = ("measured_at", "duration_s", "verify_s")
 
@@ -194,6 +198,11 @@ class Project:
         project.document("pricing.yaml", "Pricing", PRICING)
         project.write("agent/act.sh", ACT)
         return project
+
+    def copied_to(self, root: Path) -> "Project":
+        """The same documents in another folder, where nothing was measured yet."""
+        shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(".bench"))
+        return Project(root)
 
     def write(self, path: str, text: str) -> Path:
         target = self.root / path
@@ -330,6 +339,14 @@ def wait_for(condition: Callable[[], bool], *, at_most_s: float = 240) -> None:
     while not condition():
         assert time.monotonic() < deadline, "what was waited for never came"
         time.sleep(0.01)
+
+
+def interrupt(process: "subprocess.Popen[str]", *answers: str) -> None:
+    """Press Ctrl-C once for each of these answers, and wait for it before the next."""
+    assert process.stderr is not None
+    for words in answers:
+        process.send_signal(signal.SIGINT)
+        wait_for(lambda said=words: said in process.stderr.readline())  # type: ignore[misc]
 
 
 def clean_environment(root: Path) -> dict[str, str]:

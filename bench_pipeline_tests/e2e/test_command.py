@@ -1,13 +1,12 @@
 """``bench run`` as a person uses it: what it prints, how it ends, and what it refuses."""
 
 import json
-import signal
 from collections.abc import Callable
 
 import pytest
 
 from bench_pipeline.execution.sandbox import choose
-from bench_pipeline_tests.e2e.projects import Project, wait_for, without_caches
+from bench_pipeline_tests.e2e.projects import ENDING, STOPPING, Project, interrupt, wait_for, without_caches
 
 Make = Callable[..., Project]
 
@@ -162,9 +161,7 @@ def gated(make: Make) -> Project:
 def test_ctrl_c_lets_the_running_cells_finish_and_saves_them(gated: Project) -> None:
     with gated.start("run", "one", "--concurrency", "1", "--json") as process:
         wait_for(lambda: len(gated.calls()) == 1)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        wait_for(lambda: "press Ctrl-C again" in process.stderr.readline())
+        interrupt(process, STOPPING)
         (gated.root / "gate").unlink()
         out, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
@@ -179,10 +176,7 @@ def test_ctrl_c_twice_ends_the_running_cells_and_saves_what_is_done(gated: Proje
     gated.acts("one", "fix", "wait")
     with gated.start("run", "one", "--concurrency", "1", "--json") as process:
         wait_for(lambda: "wait|alpha" in gated.calls())
-        assert process.stderr is not None
-        for words in ("press Ctrl-C again", "what is done is saved"):
-            process.send_signal(signal.SIGINT)
-            wait_for(lambda said=words: said in process.stderr.readline())  # type: ignore[misc]
+        interrupt(process, STOPPING, ENDING)
         out, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
     document = json.loads(out)
