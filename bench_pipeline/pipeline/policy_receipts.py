@@ -2,7 +2,8 @@
 
 What belongs here: which attempts are run and which are reused, rows. What does not: ``bench policy run`` over files
 (``policy_running``), the leaderboard (``policy_leaderboards``). A stored attempt is reused while its cases, its model
-configuration, its budget, its time and its policies are those of the comparison, so that nothing is paid for twice.
+configuration, its budget, its time and its policies are those of the comparison, so that nothing is paid for twice. An
+attempt that is cut off goes on where it ended (``policy_answers``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench_pipeline.errors import BenchError
+from bench_pipeline.pipeline.policy_answers import KeptAnswers
 from bench_pipeline.pipeline.policy_running import most_calls, receipt_rows
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.policies.comparing import Attempt, run_attempt
@@ -45,7 +47,8 @@ def calls_to_make(bench: "Bench") -> dict[str, int]:
             continue
         anew = [n for n in range(1, comparison.repeat + 1) if _stored(bench, n).of(comparison) is None]
         if anew:
-            found[comparison.name] = len(anew) * most_calls(comparison.cases, comparison.terms)
+            kept = sum(len(KeptAnswers(bench.store, comparison, attempt)) for attempt in anew)
+            found[comparison.name] = len(anew) * most_calls(comparison.cases, comparison.terms) - kept
     return found
 
 
@@ -66,23 +69,24 @@ def _write_attempt(
     bench: "Bench", comparisons: Sequence[Comparison], attempt: int, wanted: set[str], fresh: bool
 ) -> AttemptDone:
     before = _stored(bench, attempt)
-    receipts, calls, failures = [], [], []
+    receipts, calls, failures, finished = [], [], [], []
     counts = {"hits": 0, "misses": 0}
     for comparison in (each for each in comparisons if attempt <= each.repeat):
         kept = before.of(comparison)
         if kept is None or (fresh and comparison.name in wanted):
-            stop = bench.stop.starting
-            if comparison.name not in wanted or stop.is_set():
+            if comparison.name not in wanted or bench.stop.starting.is_set():
                 continue
+            answers = KeptAnswers(bench.store, comparison, attempt)
             try:
-                with bench.interrupts(bench.stop):
-                    done = run_attempt(
-                        comparison.cases, comparison.open_model(), comparison.terms, attempt, stop=stop
-                    )
+                done = _ask(bench, comparison, attempt, answers)
             except BenchError as error:
                 failures.append(error)
                 continue
-            kept = _tables(done, comparison.name)
+            cut_off = done.cancelled and bench.stop.starting.is_set()
+            if not cut_off:
+                finished.append(answers)
+            if kept is None or not cut_off:
+                kept = _tables(done, comparison.name)
             counts["misses"] += 1
         else:
             counts["hits"] += 1
@@ -92,7 +96,21 @@ def _write_attempt(
     written = write_table(
         bench.store, "policy_receipts", _joined("policy_receipts", receipts), attempt=attempt
     )
+    for answers in finished:
+        answers.drop()
     return AttemptDone(written, counts, failures)
+
+
+def _ask(bench: "Bench", comparison: Comparison, attempt: int, answers: KeptAnswers) -> Attempt:
+    with bench.interrupts(bench.stop):
+        return run_attempt(
+            comparison.cases,
+            comparison.open_model(answers),
+            comparison.terms,
+            attempt,
+            stop=bench.stop.starting,
+            begun=answers.begun,
+        )
 
 
 def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:

@@ -5,6 +5,7 @@ What belongs here: one attempt of a comparison, and repeating it. What does not:
 """
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
@@ -24,6 +25,14 @@ class Terms:
     budget: int
     timeout_s: float
     policies: tuple[Policy, ...] = POLICIES
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a policy already took of its time, in an attempt that was cut off and goes on."""
+
+    started_at: datetime
+    spent_s: float
 
 
 @dataclass(frozen=True)
@@ -61,16 +70,22 @@ def run_attempt(
     *,
     clock: Clock = monotonic,
     stop: threading.Event | None = None,
+    begun: Mapping[str, Begun] | None = None,
 ) -> Attempt:
     """Run every policy once, one after the other; each attempt starts with the next one.
 
     What comes first meets a colder cache and a fresher rate limit; taking turns keeps that out of the comparison. When
-    ``stop`` is set the policies end as if their time were over: what was answered is kept.
+    ``stop`` is set the policies end as if their time were over: what was answered is kept. A policy that is in
+    ``begun`` gets the rest of its time.
     """
     first = (number - 1) % len(terms.policies)
     turns = terms.policies[first:] + terms.policies[:first]
     stop = stop or threading.Event()
-    done = {policy: _run(policy, cases, model, terms, number, clock, stop) for policy in turns}
+    before = begun or {}
+    done = {
+        policy: _run(policy, cases, model, terms, number, clock, stop, before.get(policy.name))
+        for policy in turns
+    }
     results = tuple(done[policy] for policy in terms.policies)
     return Attempt(number, terms, cases.sha256, model.scope, model.config, results)
 
@@ -83,10 +98,12 @@ def _run(
     number: int,
     clock: Clock,
     stop: threading.Event,
+    before: Begun | None,
 ) -> PolicyResult:
-    started, begun = datetime.now(UTC), monotonic()
+    before = before or Begun(datetime.now(UTC), 0.0)
+    resumed = monotonic()
     ahead = prompts_ahead(policy, cases.cases, terms.budget)
-    deadline = Deadline(clock() + terms.timeout_s, clock, stop)
+    deadline = Deadline(clock() + terms.timeout_s - before.spent_s, clock, stop)
     with model.asking(policy.name, number, deadline, ahead) as ask:
         tally = run_policy(policy, cases.cases, terms.budget, ask)
-    return PolicyResult(policy, tally, started, monotonic() - begun)
+    return PolicyResult(policy, tally, before.started_at, before.spent_s + monotonic() - resumed)

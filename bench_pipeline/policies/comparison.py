@@ -25,7 +25,7 @@ from bench_pipeline.errors import BenchError, DocumentError, Problem
 from bench_pipeline.policies.cases import CaseSet, read_cases
 from bench_pipeline.policies.comparing import MAX_BUDGET, Terms
 from bench_pipeline.policies.live import LiveModel, live_config
-from bench_pipeline.policies.models import MaxTokens, Model, ModelConfig, Settings, Temperature
+from bench_pipeline.policies.models import Keeper, MaxTokens, Model, ModelConfig, Settings, Temperature
 from bench_pipeline.policies.policy import POLICIES, PolicyName
 from bench_pipeline.policies.recordings import Replay, read_recording
 from bench_pipeline.providers.endpoint import read_endpoint, read_key
@@ -70,7 +70,8 @@ class PolicyComparison(StrictModel):
 class Comparison:
     """A comparison that resolves: what is asked, of which model, under which terms, how often.
 
-    ``open_model`` reads the key of a live model, so it is called when there is something to ask.
+    ``open_model`` reads the key of a live model, so it is called when there is something to ask; a live model hands
+    its replies to the keeper.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Comparison:
     terms: Terms
     repeat: int
     config: ModelConfig
-    open_model: Callable[[], Model]
+    open_model: Callable[[Keeper | None], Model]
 
 
 def list_comparisons(project: "Project") -> list[str]:
@@ -167,11 +168,11 @@ def _upstream_problems(name: str, model: str, project: "Project") -> Iterator[tu
 
 def _model(
     document: Document[PolicyComparison], project: "Project"
-) -> tuple[ModelConfig, Callable[[], Model]]:
+) -> tuple[ModelConfig, Callable[[Keeper | None], Model]]:
     asked = document.model
     if asked.recording is not None:
         replay = Replay(read_recording(_beside(document, asked.recording)))
-        return replay.config, lambda: replay
+        return replay.config, lambda _: replay
     assert asked.upstream is not None
     assert asked.model is not None
     upstream = project.config.upstreams[asked.upstream]
@@ -185,7 +186,7 @@ def _model(
     )
     name = asked.model
 
-    def live() -> Model:
-        return LiveModel(endpoint, name, settings, read_key(upstream.key_env), upstream.concurrency)
+    def live(keeper: Keeper | None) -> Model:
+        return LiveModel(endpoint, name, settings, read_key(upstream.key_env), upstream.concurrency, keeper)
 
     return live_config(endpoint, name, settings), live

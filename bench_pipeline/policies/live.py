@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 
-from bench_pipeline.policies.models import Ask, Deadline, ModelConfig, Reply, Settings
+from bench_pipeline.policies.models import Ask, Deadline, Keeper, ModelConfig, Reply, Settings
 from bench_pipeline.policies.policy import PolicyName
 from bench_pipeline.providers.chat import ChatClient, ChatFailure
 from bench_pipeline.providers.endpoint import Endpoint, Key
@@ -29,22 +30,32 @@ def live_config(endpoint: Endpoint, model: str, settings: Settings) -> ModelConf
 
 
 class LiveModel:
-    """A model that is asked over HTTP, ``concurrency`` calls at a time where a policy allows it."""
+    """A model that is asked over HTTP, ``concurrency`` calls at a time where a policy allows it.
+
+    With a ``keeper``, what it has is not asked again, and it is given every reply before that is counted.
+    """
 
     scope = SCOPE
 
     def __init__(
-        self, endpoint: Endpoint, model: str, settings: Settings, key: Key | None = None, concurrency: int = 1
+        self,
+        endpoint: Endpoint,
+        model: str,
+        settings: Settings,
+        key: Key | None = None,
+        concurrency: int = 1,
+        keeper: Keeper | None = None,
     ) -> None:
         self.config = live_config(endpoint, model, settings)
         self._endpoint = endpoint
         self._key = key
         self._concurrency = concurrency
+        self._keeper = keeper
 
     @contextmanager
     def asking(
         self,
-        policy: PolicyName,  # noqa: ARG002
+        policy: PolicyName,
         attempt: int,  # noqa: ARG002
         deadline: Deadline,
         ahead: Sequence[str],
@@ -59,18 +70,33 @@ class LiveModel:
             max_tokens=settings.max_tokens,
         ) as client:
 
-            def call(prompt: str) -> Reply:
-                return _call(client, prompt, min(CALL_TIMEOUT_S, max(deadline.left(), 1e-3)))
+            def find(number: int, prompt: str) -> Reply | None:
+                return None if self._keeper is None else self._keeper.find(policy, number, prompt)
 
-            workers = min(self._concurrency, len(ahead))
+            def call(number: int, prompt: str) -> Reply:
+                reply = _call(client, prompt, min(CALL_TIMEOUT_S, max(deadline.left(), 1e-3)))
+                # What fails while the policy is being stopped was cut off by that.
+                if self._keeper is not None and (reply.failure is None or not deadline.stop.is_set()):
+                    self._keeper.add(policy, number, prompt, reply, deadline.left())
+                return reply
+
+            numbers = count(1)
+            missing = [asked for asked in enumerate(ahead, 1) if find(*asked) is None]
+            workers = min(self._concurrency, len(missing))
             if workers < 2:
-                yield deadline.keep(call)
+                yield lambda prompt: _first(next(numbers), prompt, find, deadline.keep(call))
                 return
-            overlapped = Overlapped(ahead, call, deadline, workers)
+            overlapped = Overlapped(missing, call, deadline, workers)
             try:
-                yield overlapped.ask
+                yield lambda prompt: _first(next(numbers), prompt, find, overlapped.ask)
             finally:
                 overlapped.stop(client.interrupt)
+
+
+def _first(number: int, prompt: str, *sources: Callable[[int, str], Reply | None]) -> Reply | None:
+    """The first reply that one of the sources has; what is kept is not under the deadline."""
+    replies = (source(number, prompt) for source in sources)
+    return next((reply for reply in replies if reply is not None), None)
 
 
 def _call(client: ChatClient, prompt: str, seconds: float) -> Reply:
@@ -89,16 +115,20 @@ def _call(client: ChatClient, prompt: str, seconds: float) -> Reply:
 
 
 class Overlapped:
-    """Calls begun in the order of their prompts, several at a time, and handed out in that order.
+    """Calls with their numbers begun in this order, several at a time, and handed out in this order.
 
     Whether a call begins is decided in one place at a time, so calls that were begun are always the first ones: what
     the deadline leaves out lies behind them all.
     """
 
     def __init__(
-        self, prompts: Sequence[str], call: Callable[[str], Reply], deadline: Deadline, workers: int
+        self,
+        asked: Sequence[tuple[int, str]],
+        call: Callable[[int, str], Reply],
+        deadline: Deadline,
+        workers: int,
     ) -> None:
-        self._prompts = prompts
+        self._asked = asked
         self._call = call
         self._deadline = deadline
         self._changed = threading.Condition()
@@ -111,16 +141,16 @@ class Overlapped:
         for thread in self._threads:
             thread.start()
 
-    def ask(self, prompt: str) -> Reply | None:
+    def ask(self, number: int, prompt: str) -> Reply | None:
         """The reply to the next prompt; None when the time was over before it was begun."""
         with self._changed:
-            number = self._awaited
-            assert self._prompts[number] == prompt
-            while number not in self._replies:
-                if self._closed and number >= self._begun:
+            place = self._awaited
+            assert self._asked[place] == (number, prompt)
+            while place not in self._replies:
+                if self._closed and place >= self._begun:
                     return None
                 self._changed.wait()
-            reply = self._replies.pop(number)
+            reply = self._replies.pop(place)
             self._awaited += 1
         if isinstance(reply, Exception):
             raise reply
@@ -136,20 +166,20 @@ class Overlapped:
             thread.join(max(0.0, ends_at - time.monotonic()))
 
     def _work(self) -> None:
-        while (number := self._begin()) is not None:
+        while (place := self._begin()) is not None:
             try:
-                reply: Reply | Exception = self._deadline.mark(self._call(self._prompts[number]))
+                reply: Reply | Exception = self._deadline.mark(self._call(*self._asked[place]))
             except Exception as error:  # noqa: BLE001
                 # Of ours: raised where the policies run.
                 reply = error
             with self._changed:
-                self._replies[number] = reply
-                if number == self._awaited:
+                self._replies[place] = reply
+                if place == self._awaited:
                     self._changed.notify()
 
     def _begin(self) -> int | None:
         with self._changed:
-            if self._begun == len(self._prompts) or self._deadline.passed:
+            if self._begun == len(self._asked) or self._deadline.passed:
                 self._closed = True
             if self._closed:
                 self._changed.notify()

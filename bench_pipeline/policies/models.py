@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple, ParamSpec, Protocol
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from bench_pipeline.policies.digests import sha256
 from bench_pipeline.policies.policy import PolicyName
 
 Temperature = Annotated[Float, Field(ge=0, le=2)]
+_Asked = ParamSpec("_Asked")
 MaxTokens = Annotated[Int, Field(ge=1)]
 
 
@@ -71,6 +72,18 @@ class Reply(NamedTuple):
     tokens_output: int | None = None
 
 
+class Keeper(Protocol):
+    """Keeps what a live model answered in one attempt, so that an attempt that is cut off goes on where it ended."""
+
+    def find(self, policy: PolicyName, number: int, prompt: str) -> Reply | None:
+        """The reply to a policy's call of this number, from 1; None where there is none to this prompt."""
+        ...
+
+    def add(self, policy: PolicyName, number: int, prompt: str, reply: Reply, left_s: float) -> None:
+        """Keep a reply, and how much of the policy's time was left by then; it is durable when this returns."""
+        ...
+
+
 # One call; None when the policy's time was over before it began, so that nothing was sent.
 Ask = Callable[[str], Reply | None]
 Clock = Callable[[], float]
@@ -96,13 +109,13 @@ class Deadline:
         """The seconds that are left, 0 when it has passed."""
         return max(0.0, self.at - self.clock())
 
-    def keep(self, ask: Callable[[str], Reply]) -> Ask:
+    def keep(self, ask: Callable[_Asked, Reply]) -> Callable[_Asked, Reply | None]:
         """``ask`` under this deadline: nothing is sent after it, and what comes back after it is a failure."""
 
-        def within(prompt: str) -> Reply | None:
+        def within(*asked: _Asked.args, **named: _Asked.kwargs) -> Reply | None:
             if self.passed:
                 return None
-            return self.mark(ask(prompt))
+            return self.mark(ask(*asked, **named))
 
         return within
 

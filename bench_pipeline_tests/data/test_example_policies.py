@@ -18,7 +18,7 @@ def test_the_comparison_has_the_leaderboard_that_the_tour_tells() -> None:
     assert problems == []
     (comparison,) = comparisons
     assert len(comparison.cases.cases) == 50
-    attempt = run_attempt(comparison.cases, comparison.open_model(), comparison.terms, 1)
+    attempt = run_attempt(comparison.cases, comparison.open_model(None), comparison.terms, 1)
     (board,) = leaderboards(entries_of(attempt))
     assert [(entry.harness, entry.correct, entry.attempted, entry.state) for entry in board.entries] == [
         ("evidence", 36, 50, "completed"),

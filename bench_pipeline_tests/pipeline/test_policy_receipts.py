@@ -3,6 +3,10 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +15,13 @@ import pytest
 
 from bench_pipeline.errors import NothingToEvaluateError
 from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.policy_answers import KeptAnswers
 from bench_pipeline.pipeline.policy_leaderboards import check_traces, stored_leaderboards, write_leaderboard
 from bench_pipeline.pipeline.policy_receipts import calls_to_make, check_comparisons, write_receipts
 from bench_pipeline.pipeline.running import prepare
 from bench_pipeline.pipeline.selection import RunOptions, Selection
+from bench_pipeline.policies.comparison import load_comparisons
+from bench_pipeline.policies.models import Reply
 from bench_pipeline_tests.cli.calling import call
 from bench_pipeline_tests.policies.orchard import ORCHARD
 from bench_pipeline_tests.providers.chat_server import ChatServer, Response, answer, serving
@@ -164,8 +171,121 @@ def test_a_run_that_is_stopped_keeps_what_was_answered_and_begins_nothing_more(t
         assert {row["state"] for row in rows(bench)} >= {"cancelled"}
         assert any((row["failure"] or "").startswith("stopped") for row in calls)
         assert check_traces(bench) == []
-        again = project(tmp_path, base(server), live=LIVE, other=LIVE)
-        assert write_receipts(again, [1])[1].counts == {"hits": 0, "misses": 2}
+
+
+def asked_of(server: ChatServer) -> list[str]:
+    return sorted(asked.document["messages"][0]["content"] for asked in server.asked)
+
+
+def test_an_attempt_that_was_stopped_goes_on_with_the_answers_it_has(tmp_path: Path) -> None:
+    def handle(_: object) -> Response:
+        if len(server.asked) == 4:
+            bench.stop.ask()
+        return answer("ready")
+
+    with serving(handle) as server:
+        bench = project(tmp_path, base(server), live=LIVE)
+        write_receipts(bench, [1])
+        first = {row["harness"]: row for row in rows(bench)}
+        again = project(tmp_path, base(server), live=LIVE)
+        assert calls_to_make(again)["live"] == 10 - len(answer_files(tmp_path))
+        assert write_receipts(again, [1])[1].counts == {"hits": 0, "misses": 1}
+        # Of the three policies, which ask three cases each, only calls that were cut off are made twice.
+        assert 9 <= len(server.asked) <= 9 + 3
+    told = {row["harness"]: row for row in rows(again)}
+    assert {row["state"] for row in told.values()} == {"completed"}
+    assert [row["calls"] for row in told.values()] == [3, 3, 3]
+    assert told["baseline"]["started_at"] <= first["baseline"]["started_at"] + timedelta(seconds=1)
+    assert check_traces(again) == []
+    assert answer_files(tmp_path) == []
+
+
+def answer_files(root: Path) -> list[Path]:
+    return [path for path in (root / ".bench" / "runs" / "answers").rglob("*") if path.is_file()]
+
+
+def test_an_attempt_that_was_killed_pays_for_no_answer_twice(tmp_path: Path) -> None:
+    """Also failed calls are not made again: they would make the attempt a better one than it was."""
+    with serving(lambda _: answer("ready")) as server:
+        bench = project(tmp_path, base(server), live=f"{LIVE}policies: [retry-errors]\n")
+        reached = threading.Event()
+
+        def handle(_: object) -> Response | None:
+            if len(server.asked) == 1:
+                return Response(b"no", 500)
+            if len(server.asked) == 3:
+                reached.set()
+                server.hang({})
+                return None
+            return answer("ready")
+
+        server.handler = handle
+        program = "import sys; from pathlib import Path; from bench_pipeline.pipeline.bench import Bench\n"
+        program += "from bench_pipeline.pipeline.policy_receipts import write_receipts\n"
+        program += "write_receipts(Bench(Path(sys.argv[1])), [1])"
+        process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
+        assert reached.wait(60)
+        process.kill()
+        process.wait()
+        assert rows(bench) == []
+        assert len(answer_files(tmp_path)) == 2
+        server.handler = lambda _: answer("ready")
+        write_receipts(bench, [1])
+        assert len(server.asked) == 3 + 2
+    calls = sorted(rows(bench, "policy_calls"), key=lambda row: row["position"])
+    assert [(row["try"], row["failed"]) for row in calls] == [(1, True), (2, False), (1, False), (1, False)]
+    assert rows(bench)[0]["errors"] == 0
+    assert answer_files(tmp_path) == []
+
+
+def test_what_a_stopped_fresh_run_asked_replaces_no_complete_attempt_and_is_not_lost(tmp_path: Path) -> None:
+    with serving(lambda _: answer("ready")) as server:
+        bench = project(tmp_path, base(server), live=LIVE)
+        before = write_receipts(bench, [1])[1].written.digest
+        server.asked.clear()
+
+        def handle(_: object) -> Response:
+            if len(server.asked) == 2:
+                bench.stop.ask()
+            return answer("other")
+
+        server.handler = handle
+        assert write_receipts(bench, [1], fresh=True)[1].written.digest == before
+        kept = len(answer_files(tmp_path))
+        assert kept
+        server.handler = lambda _: answer("other")
+        server.asked.clear()
+        again = project(tmp_path, base(server), live=LIVE)
+        write_receipts(again, [1], fresh=True)
+        assert len(server.asked) == 9 - kept
+    assert {row["answer"] for row in rows(again, "policy_calls")} == {"other"}
+
+
+def test_a_policy_whose_time_was_over_when_it_was_killed_gets_no_more_time(tmp_path: Path) -> None:
+    with serving(lambda _: answer("ready")) as server:
+        bench = project(tmp_path, base(server), live=f"{LIVE}policies: [baseline]\n")
+        (comparison,), _ = load_comparisons(bench.project)
+        answers = KeptAnswers(bench.store, comparison, 1)
+        case = comparison.cases.cases[0]
+        late = Reply(case.expected, started_at=datetime.now(UTC), latency_s=1.0)
+        answers.add("baseline", 1, case.prompt, late, 0.0)
+        write_receipts(bench, [1])
+        assert server.asked == []
+    (row,) = rows(bench)
+    assert (row["state"], row["attempted"], row["errors"], row["correct"]) == ("cancelled", 1, 1, 0)
+    assert row["duration_s"] >= 300
+
+
+def test_a_kept_answer_that_is_damaged_is_put_aside_and_asked_for_again(tmp_path: Path) -> None:
+    with serving(lambda _: answer("ready")) as server:
+        bench = project(tmp_path, base(server), live=LIVE)
+        (comparison,), _ = load_comparisons(bench.project)
+        answers = KeptAnswers(bench.store, comparison, 1)
+        answers.add("baseline", 1, "?", Reply("x", started_at=datetime.now(UTC)), 1.0)
+        answer_files(tmp_path)[0].write_text("{")
+        write_receipts(bench, [1])
+        assert len(server.asked) == 9
+    assert len(list((tmp_path / ".bench" / "quarantine").rglob("*baseline-1.json"))) == 1
 
 
 def test_a_key_that_is_not_there_stops_no_other_comparison(

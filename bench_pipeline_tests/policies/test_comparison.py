@@ -56,7 +56,7 @@ def test_a_live_comparison_asks_below_the_base_url_and_needs_its_key_only_to_ask
     assert found.config.settings.model_dump() == {"temperature": 0, "max_tokens": 128}
     assert [policy.name for policy in found.terms.policies] == ["baseline", "evidence"]
     with pytest.raises(RefusedError, match="MY_KEY"):
-        found.open_model()
+        found.open_model(None)
 
 
 @pytest.mark.parametrize(
