@@ -15,6 +15,7 @@ from bench_pipeline.defs.assets.scenarios import scenario_lane
 from bench_pipeline.defs.checks import table_checks
 from bench_pipeline.defs.inventory import inventory_check
 from bench_pipeline.defs.jobs import job_of_tables, jobs_of
+from bench_pipeline.defs.notifications import notify_sensor
 from bench_pipeline.defs.schedules import night_sensor, nightly_freshness, nightly_schedule
 from bench_pipeline.defs.sensors import failure_hook, ledger_sensor, store_sensors
 from bench_pipeline.pipeline.asking import upstream_tags
@@ -67,6 +68,7 @@ def build_defs(resources: Mapping[str, object] | None = None) -> dg.Definitions:
             ledger_sensor,
             night_sensor(jobs, bench.max_attempts()),
             failure_hook,
+            notify_sensor(assets),
             *store_sensors(jobs, job_of_tables(lanes), bench.max_attempts()),
         ],
         resources=chosen,

@@ -63,7 +63,8 @@ def _host(text: str) -> str:
 
 def _environment_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        raise ValueError(f"expected the name of an environment variable, found {describe(text)}")
+        # What stands there may be the secret itself, so it is not shown.
+        raise ValueError("expected the name of an environment variable; what it holds belongs in no file")
     return text
 
 
@@ -72,6 +73,7 @@ Count = Annotated[Int, Field(ge=1)]
 Dollars = Annotated[Float, Field(ge=0)]
 Url = Annotated[Text, AfterValidator(_url)]
 Folder = Annotated[Text, AfterValidator(_folder)]
+Variable = Annotated[Name, AfterValidator(_environment_name)]
 
 
 class Resources(StrictModel):
@@ -179,9 +181,7 @@ class Upstream(StrictModel):
     """A model API."""
 
     base_url: Url = Field(description="Where the API is.")
-    key_env: Annotated[Name, AfterValidator(_environment_name)] | None = Field(
-        None, description="The environment variable that holds the key."
-    )
+    key_env: Variable | None = Field(None, description="The environment variable that holds the key.")
     models: TextList = Field((), description="Models that may be asked for.")
     concurrency: Count = Field(8, description="Calls in flight at one time.")
     requests_per_minute: Count | None = Field(None, description="Calls begun in a minute; null is no limit.")
@@ -226,6 +226,39 @@ class Schedules(StrictModel):
     """The schedules of a project."""
 
     nightly: Schedule = Field(default_factory=Schedule, description="Runs the whole project.")
+
+
+class WatchedGate(StrictModel):
+    """A comparison of two setups, decided as `bench gate` does it whenever their results change."""
+
+    evaluation: Name = Field(description="The evaluation that has both setups.")
+    baseline: Name = Field(description="A setup's label, or the start of its digest.")
+    candidate: Name = Field(description="A setup's label, or the start of its digest.")
+    margin: Annotated[Float, Field(ge=0, lt=1)] | None = Field(
+        None, description="The loss in pass rate that is bearable; null is 0.05."
+    )
+    alpha: Annotated[Float, Field(gt=0, lt=0.5)] | None = Field(
+        None, description="The interval is two-sided at 1 - alpha; null is 0.05."
+    )
+    min_tasks: Count | None = Field(
+        None, description="Shared tasks below which nothing is concluded; null is 10."
+    )
+    min_rate: Share | None = Field(None, description="The pass rate that the candidate must reach.")
+    max_cost: Dollars | None = Field(
+        None, description="What the candidate's cells may have cost, in US dollars."
+    )
+
+
+Event = Literal["gate_flipped", "night_failed"]
+
+
+class Target(StrictModel):
+    """Somebody to tell."""
+
+    url_env: Variable = Field(
+        description="The environment variable that holds the URL, as Apprise reads it; it has keys in it."
+    )
+    events: tuple[Event, ...] = Field(("gate_flipped", "night_failed"), description="What is told.")
 
 
 class DagsterSettings(StrictModel):
@@ -282,6 +315,12 @@ class ProjectConfig(StrictModel):
     ledgers: Ledgers = Field(default_factory=Ledgers, description="Results that others measured.")
     policies: Policies = Field(default_factory=Policies, description="What comparisons of policies may take.")
     schedules: Schedules = Field(default_factory=Schedules, description="What runs by itself.")
+    gates: dict[Name, WatchedGate] = Field(
+        default_factory=dict, description="Comparisons that are watched, by a name of yours."
+    )
+    notifications: dict[Name, Target] = Field(
+        default_factory=dict, description="Who is told what happens by itself, by a name of yours."
+    )
     dagster: DagsterSettings = Field(
         default_factory=DagsterSettings, description="How Dagster keeps its records."
     )

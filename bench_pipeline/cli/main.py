@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "scenario": ("scenario", "scenario", "Run, replay and import scenarios."),
     "judge": ("judge", "judge", "Compare scenario cells blindly, pair by pair."),
     "ledger": ("ledger", "ledger", "Sum up results that others measured, per route."),
+    "notify": ("notify", "notify", "Show who is told what happens by itself, and try whether they can be."),
     "report": (
         "report",
         "report",

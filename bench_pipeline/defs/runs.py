@@ -49,15 +49,28 @@ def kind_of_failure(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     """
     if FAILURE in run.tags:
         return run.tags[FAILURE]
-    events = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
-    steps = [event.get_dagster_event().step_failure_data.error for event in events]
-    return PERMANENT if any(would_fail_again(_class_of(error)) for error in steps if error) else TRANSIENT
+    causes = _causes(instance, run)
+    return PERMANENT if any(would_fail_again(_class_of(error)) for error in causes) else TRANSIENT
+
+
+def words_of_failure(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """What the first step that failed says of it."""
+    words = [error.message.partition(": ")[2] or error.message for error in _causes(instance, run)]
+    return words[0] if words else "it was killed, or never started"
+
+
+def _causes(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[SerializableErrorInfo]:
+    """The errors of a run's steps, below those with which Dagster wraps them; a check that failed has Dagster's."""
+    causes = []
+    for event in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
+        error = event.get_dagster_event().step_failure_data.error
+        while error is not None and error.cause is not None and (error.cls_name or "").startswith("Dagster"):
+            error = error.cause
+        causes += [error] if error is not None else []
+    return causes
 
 
 def _class_of(error: SerializableErrorInfo) -> str:
-    """The name of the error's class, below those with which Dagster wraps it; a check that failed has Dagster's."""
-    while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
-        error = error.cause
     return "AssertionError" if error.cls_name == "DagsterAssetCheckFailedError" else error.cls_name or ""
 
 

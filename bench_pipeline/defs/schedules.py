@@ -18,7 +18,7 @@ from dagster._utils.schedules import get_smallest_cron_interval
 from bench_pipeline.defs.jobs import EVALUATE, REPORT, SCORE
 from bench_pipeline.defs.partitions import range_tags, whole_axis, whole_rectangle
 from bench_pipeline.defs.runs import UNFINISHED, run_of
-from bench_pipeline.pipeline.asking import Run, newest_try
+from bench_pipeline.pipeline.asking import MOST_TRIES, Run, newest_try
 from bench_pipeline.pipeline.bench import Bench
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _OF_A_NIGHT = {"bench/asked_by": NIGHTLY}
 # The first run takes minutes to hours; what comes after it can wait this long.
 _SECONDS = 30
 _STEPS = (EVALUATE, SCORE, REPORT)
+# The newest runs of nights: a week of them when all goes wrong.
+_LOOKED_AT = 7 * len(_STEPS) * MOST_TRIES
 
 
 def nightly_schedule(bench: Bench) -> dg.ScheduleDefinition:
@@ -97,21 +99,43 @@ def night_sensor(jobs: Sequence["UnresolvedAssetJobDefinition"], max_attempts: i
         if not newest:
             return dg.SkipReason("there was no night yet")
         night = newest[0].tags[NIGHT]
-        run: Run = "done"
-        for job in _STEPS:
-            if job == SCORE and run == "given_up":
-                # There is nothing to score; the morning's report says so.
-                continue
-            _, tries, run = newest_try(
-                partial(_key, night, job), partial(run_of, context.instance), again={"failed"}
-            )
-            if run == "absent":
-                return _request(night, job, tries, max_attempts)
-            if run == "going":
-                return dg.SkipReason(f"the run of {job} in the night that began at {night} is going on")
-        return dg.SkipReason(f"the night that began at {night} is done")
+        standing = _standing(context.instance, night)
+        if standing is None:
+            return dg.SkipReason(f"the night that began at {night} is done")
+        job, tries, run = standing
+        if run == "going":
+            return dg.SkipReason(f"the run of {job} in the night that began at {night} is going on")
+        return _request(night, job, tries, max_attempts)
 
     return carry_on
+
+
+def _standing(instance: dg.DagsterInstance, night: str) -> tuple[str, int, Run] | None:
+    """The job whose run goes on or is to be asked for, which try that is, and which of both; None once all is done."""
+    run: Run = "done"
+    for job in _STEPS:
+        if job == SCORE and run == "given_up":
+            # There is nothing to score; the morning's report says so.
+            continue
+        _, tries, run = newest_try(partial(_key, night, job), partial(run_of, instance), again={"failed"})
+        if run in {"absent", "going"}:
+            return job, tries, run
+    return None
+
+
+def ended_nights(instance: dg.DagsterInstance, after: str | None) -> list[tuple[str, list[dg.DagsterRun]]]:
+    """The nights that ended after the one of a name, oldest first, each with the newest run of each job.
+
+    A night ends when nothing more is asked for, or when the next begins. One that began long ago is not looked for.
+    """
+    nights: dict[str, dict[str, dg.DagsterRun]] = {}
+    for run in instance.get_runs(dg.RunsFilter(tags=_OF_A_NIGHT), limit=_LOOKED_AT):
+        if after is None or run.tags[NIGHT] > after:
+            nights.setdefault(run.tags[NIGHT], {}).setdefault(run.job_name, run)
+    names = sorted(nights)
+    if names and _standing(instance, names[-1]) is not None:
+        names.pop()
+    return [(name, list(nights[name].values())) for name in names]
 
 
 def _request(night: str, job: str, tries: int, max_attempts: int) -> dg.RunRequest:

@@ -251,7 +251,7 @@ class Bench:
         return tuple(place for place in places if place is not None)
 
     def _secrets(self) -> dict[str, str]:
-        """The values of every credential that a tool or an upstream names, by variable."""
+        """The values of every credential that a tool, an upstream or a target of notifications names, by variable."""
         from bench_pipeline.execution.invocation import secret_names
         from bench_pipeline.registry import ToolDefinition
 
@@ -259,6 +259,7 @@ class Bench:
         names = {name for tool in tools for name in secret_names(tool)}
         upstreams = self.project.config.upstreams.values()
         names |= {upstream.key_env for upstream in upstreams if upstream.key_env}
+        names |= {target.url_env for target in self.project.config.notifications.values()}
         return {name: os.environ[name] for name in sorted(names) if os.environ.get(name)}
 
     def limits(

@@ -61,9 +61,8 @@ class Diagnosis:
 def diagnose(bench: "Bench") -> Diagnosis:
     """Look at everything; a check that cannot be made is a finding too, never an exception."""
     checks = [*_versions(), _git(), *_project(bench), *_sandboxes(bench), *_limits(bench)]
-    return Diagnosis(
-        [*checks, _store(bench), _disk(bench), _dagster_home(bench), *_dagster_storage(bench), *_tools(bench)]
-    )
+    checks += [_store(bench), _disk(bench), _dagster_home(bench), *_dagster_storage(bench)]
+    return Diagnosis([*checks, *_tools(bench), *_notifications(bench)])
 
 
 def _versions() -> Iterator[Check]:
@@ -266,3 +265,20 @@ def _tools(bench: "Bench") -> Iterator[Check]:
 
 def _found(program: str, search_path: str) -> bool:
     return "{" in program or shutil.which(program, path=search_path) is not None
+
+
+def _notifications(bench: "Bench") -> Iterator[Check]:
+    """Whether each target of notifications can be told, and what waits for it."""
+    from bench_pipeline.pipeline.notifying import target_states
+
+    try:
+        states = target_states(bench)
+    except BenchError:
+        return
+    for state in states:
+        said = [f"{state.waiting} waiting, {state.given_up} given up"]
+        said += [f"the last try: {state.problem}"] if state.problem else []
+        said += [] if state.url_set else [f"{state.url_env} is not set here"]
+        well = state.url_set and not state.problem
+        advice = "" if well else "bench notify --test tries it"
+        yield Check(f"notifications {state.target}", "ok" if well else "note", "; ".join(said), advice)

@@ -114,7 +114,7 @@ def keep_state(store: "Store", state: State) -> None:
     # The cells last: a state is there when they are.
     store.tables.write(_MEASURES, state.measures, report=state.name)
     store.tables.write(_CELLS, state.cells, report=state.name)
-    for name in kept[: len(kept) + 1 - _KEPT]:
+    for name in kept[: max(0, len(kept) + 1 - _KEPT)]:
         store.tables.delete(_CELLS, report=name)
         store.tables.delete(_MEASURES, report=name)
 

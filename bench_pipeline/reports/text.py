@@ -201,7 +201,7 @@ def comparison_lines(document: Row) -> list[str]:
         f"a: {document['setup_a']}",
         f"b: {document['setup_b']}",
         f"evaluation: {document['evaluation']}",
-        f"difference a - b: {_difference(document)}",
+        f"difference a - b: {difference_text(document)}",
         f"p: {_p(document['p_value'])}, after Holm over all pairs {_p(document['p_holm'])}",
         f"method: {document['method']}",
     ]
@@ -254,7 +254,7 @@ def gate_lines(document: Row) -> list[str]:
         f"gate {document['gate']}: {document['reason']}: {document['detail']}",
         f"baseline: {document['baseline']}",
         f"candidate: {document['candidate']}",
-        f"difference candidate - baseline: {_difference(document)}",
+        f"difference candidate - baseline: {difference_text(document)}",
         f"method: {document['method'] or UNKNOWN}",
     ]
     for check in document["checks"]:
@@ -269,7 +269,8 @@ def _ordered(pair: Row) -> str:
     return f"{pair[better]} above {pair[worse]}"
 
 
-def _difference(document: Row) -> str:
+def difference_text(document: Row) -> str:
+    """A difference of pass rates with its interval and the tasks that it is over."""
     low, high = document["diff_low"], document["diff_high"]
     span = "no interval" if low is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
     return (

@@ -160,7 +160,7 @@ def test_the_configuration_file_shows_every_key_with_its_default(tmp_path: Path)
     config = read_document(tmp_path / "all.yaml", ProjectConfig, "Project").model
     assert config.model_fields_set == set(ProjectConfig.model_fields)
     default = ProjectConfig()
-    shown_by_example = {"source", "dockerfile", "upstreams", "judge"}
+    shown_by_example = {"source", "dockerfile", "upstreams", "judge", "gates", "notifications"}
     for name in ProjectConfig.model_fields:
         value = getattr(config, name)
         if name not in shown_by_example:

@@ -90,6 +90,7 @@ SENSORS: dict[str, Any] = {
     "ledger_sensor": {"seconds": 10, "jobs": ["read_ledgers"], "status": "RUNNING"},
     "failure_hook": {"seconds": 30, "jobs": [], "status": "RUNNING"},
     "night_sensor": {"seconds": 30, "jobs": ["evaluate", "score", "report"], "status": "RUNNING"},
+    "notify_sensor": {"seconds": 30, "jobs": [], "status": "RUNNING"},
 }
 
 

@@ -77,6 +77,15 @@ def test_a_state_that_comes_back_is_another_report_that_says_so(bench: Bench) ->
     assert document["changes"]["flips"][0]["after"] is True
 
 
+def test_only_the_newest_states_are_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench_pipeline.pipeline.report_state._KEPT", 4)
+    for number in range(6):
+        write_outcomes(bench, {"a": tasks(True, number % 2 == 0)})
+        document = report_at(bench, FIRST.replace(minute=number))
+        assert len(kept_states(bench.store)) == min(number + 1, 4)
+    assert kept_states(bench.store)[-1] == document["report"]
+
+
 def test_a_clock_that_was_set_back_puts_no_state_before_an_older_one(bench: Bench) -> None:
     write_outcomes(bench, {"a": tasks(True)})
     first = report_at(bench, SECOND)

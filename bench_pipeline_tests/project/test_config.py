@@ -37,6 +37,8 @@ judge: {upstream: main, model: m}
 ledgers: {folder: rows, routes: {a/b: agent}}
 policies: {max_timeout: 1h, max_cases: 5000}
 schedules: {nightly: {cron: "30 3 * * mon-fri", timezone: Asia/Kolkata, enabled: true}}
+gates: {no-worse: {evaluation: e, baseline: a, candidate: b, margin: 0.03, alpha: 0.1, min_tasks: 5, min_rate: 0.5}}
+notifications: {team: {url_env: TEAM_URL, events: [night_failed]}}
 execution: {engine: dask, address: "tcp://scheduler:8786"}
 dagster: {storage_url: "postgresql://localhost/d", executor: multiprocess}
 """
@@ -94,6 +96,8 @@ def test_every_key_may_be_written(tmp_path: Path) -> None:
         "allowance",
         "dockerfile",
         "upstreams",
+        "gates",
+        "notifications",
     }:
         section = getattr(found, name)
         assert section.model_fields_set == set(type(section).model_fields), name
