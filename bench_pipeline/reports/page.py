@@ -27,6 +27,8 @@ _MARKS = {ord(mark): f"\\{mark}" for mark in "\\`*_[]<>|~&"}
 # What GitHub makes a mention, a reference or a link of, except in code.
 _LINKING = re.compile(r"@|://|www\.|#\d|\bGH-\d", re.IGNORECASE)
 _FENCES = re.compile("`+")
+# An interval is read as a whole.
+_PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 def html_page(document: Mapping[str, Any]) -> str:
@@ -77,7 +79,7 @@ def _environment(form: str) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["code"] = _code
+    environment.filters |= {"code": _code, "kept_together": _kept_together}
     return environment
 
 
@@ -86,6 +88,11 @@ def _html(value: object) -> object:
     if isinstance(value, Markup):
         return value
     return _UNKNOWN_HTML if value is None or value == UNKNOWN else shortened(one_line(str(value)))
+
+
+def _kept_together(value: str) -> str:
+    """A number whose line does not break between parentheses."""
+    return _PARENTHESES.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), value)
 
 
 def _markdown(value: object) -> Markup:

@@ -10,6 +10,7 @@ from bench_pipeline_tests.browser import Browser, browser
 from bench_pipeline_tests.reports.documents import (
     FIRST,
     empty_project,
+    ledger_route,
     report_at,
     score,
     write_outcomes,
@@ -26,10 +27,19 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A browser that shows the report of a project whose setups have hostile names."""
     folder = tmp_path_factory.mktemp("report")
     bench = empty_project(folder / "project")
-    write_outcomes(bench, {HOSTILE: {"one": [True], "two": [False]}, "plain": {"one": [True], "two": [True]}})
+    results = {
+        HOSTILE: {"one": [True], "two": [None]},
+        "plan-then-build/cautious-large": {"one": [True], "two": [True]},
+    }
+    write_outcomes(bench, results, cost_usd=1.25)
     rows = [score(HOSTILE, 1, 0.5), score(HOSTILE, 2, 0.0, reasons=["safety"])]
     for row in rows:
         write_rows(bench, "composite_scores", [row], attempt=row["attempt"])
+    routes = [
+        ledger_route("RouterOnly", "router/with-a-long-name", 0),
+        ledger_route("Baseline", "baseline", 1),
+    ]
+    write_rows(bench, "ledger_summaries", routes)
     report = folder / "report.html"
     report.write_text(html_page(report_at(bench, FIRST)), encoding="utf-8")
     with browser(folder) as opened:
@@ -42,8 +52,12 @@ def test_the_page_fits_its_window_and_what_is_wide_scrolls_by_itself(
     page: Browser, tmp_path: Path, width: int, dark: bool
 ) -> None:
     page.look(width=width, dark=dark)
-    wide = page.driver.execute_script("return document.documentElement.scrollWidth")
-    assert wide <= width
+    assert page.driver.execute_script("return document.documentElement.scrollWidth") <= width
+    clipped = page.driver.execute_script(
+        "return [...document.querySelectorAll('.scroll:has(table)')].filter(box => box.scrollWidth > box.clientWidth)"
+        ".map(box => box.querySelector('caption').textContent)"
+    )
+    assert width < 1000 or clipped == [], "whole tables are seen on a desk"
     assert page.picture(tmp_path / "page.png").stat().st_size > 10_000
 
 
