@@ -34,8 +34,9 @@ class ModelServer:
     most_at_once: int = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
-        asked = {"path": request.path, "headers": dict(request.headers), "body": body}
+        raw = await request.read()
+        body = json.loads(raw)
+        asked = {"path": request.path, "headers": dict(request.headers), "body": body, "raw": raw}
         step = {**self._next(body), "number": len(self.requests)}
         self.requests.append(asked)
         self.at_once += 1

@@ -46,6 +46,40 @@ ANY_VALUE = st.recursive(
 NOT_COUNTS = [True, -1, 1.5, "7", None, [], float("nan"), float("inf"), 10**19]
 
 
+@given(
+    ANY_VALUE.map(json.dumps).map(str.encode) | st.binary(max_size=40) | st.text(max_size=20).map(str.encode)
+)
+def test_json_means_what_the_standard_library_says_and_can_be_written_again(data):
+    try:
+        expected = json.loads(data.decode("utf-8", "replace"))
+    except ValueError:
+        expected = None
+    value = reading.json_value(data)
+    assert repr(value) == repr(expected)
+    if "nan" not in repr(value) and "inf" not in repr(value):
+        assert reading.json_value(reading.json_bytes(value)) == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'"\\ud800"',
+        b'"\xff"',
+        b"1e400",
+        b"-0",
+        b"12345678901234567890123",
+        b'{"a":1,"a":2}',
+        b"\xef\xbb\xbf1",
+    ],
+)
+def test_json_that_decoders_disagree_on_is_read_as_by_the_standard_library(data):
+    try:
+        expected = json.loads(data.decode("utf-8", "replace"))
+    except ValueError:
+        expected = None
+    assert repr(reading.json_value(data)) == repr(expected)
+
+
 def _end(usage_format: str, tmp_path: Path, stdout: bytes = b"", **files: bytes) -> ToolEnd:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)

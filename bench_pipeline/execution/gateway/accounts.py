@@ -71,13 +71,12 @@ class Account:
 
     def over(self, amount: Amount) -> str | None:
         """The cap that ``amount`` does not fit under, in words; None when it fits."""
-        would = self.used + self.held + amount
-        caps = self.caps
-        if caps.requests is not None and would.requests > caps.requests:
+        used, held, caps = self.used, self.held, self.caps
+        if caps.requests is not None and used.requests + held.requests + amount.requests > caps.requests:
             return f"the cap on requests of this {self.owner} ({caps.requests}) is reached"
-        if caps.tokens is not None and would.tokens > caps.tokens:
+        if caps.tokens is not None and used.tokens + held.tokens + amount.tokens > caps.tokens:
             return f"the cap on tokens of this {self.owner} ({caps.tokens}) leaves no room for this request"
-        if caps.cost_usd is not None and would.cost_usd > caps.cost_usd:
+        if caps.cost_usd is not None and used.cost_usd + held.cost_usd + amount.cost_usd > caps.cost_usd:
             return (
                 f"the cap on cost of this {self.owner} ({caps.cost_usd} USD) leaves no room for this request"
             )
@@ -93,29 +92,25 @@ class Till:
     """Holds and settles amounts on several accounts at once; for the tasks of one event loop."""
 
     def __init__(self) -> None:
-        self._changed = asyncio.Condition()
+        self._settled = asyncio.Event()
 
     async def hold(self, accounts: Sequence[Account], amount: Amount) -> None:
         """Hold ``amount`` on every account, waiting while what others hold may still turn out smaller.
 
         Raises CapReachedError when it does not fit and nothing that is under way could change that.
         """
-        async with self._changed:
-            while True:
-                full = [(account, why) for account in accounts if (why := account.over(amount)) is not None]
-                if not full:
-                    break
-                for account, why in full:
-                    if not account.may_shrink(amount):
-                        raise CapReachedError(why)
-                await self._changed.wait()
-            for account in accounts:
-                account.held += amount
+        while full := [(account, why) for account in accounts if (why := account.over(amount)) is not None]:
+            for account, why in full:
+                if not account.may_shrink(amount):
+                    raise CapReachedError(why)
+            self._settled.clear()
+            await self._settled.wait()
+        for account in accounts:
+            account.held += amount
 
-    async def settle(self, accounts: Sequence[Account], held: Amount, used: Amount) -> None:
+    def settle(self, accounts: Sequence[Account], held: Amount, used: Amount) -> None:
         """Replace what was held by what was really used."""
-        async with self._changed:
-            for account in accounts:
-                account.held -= held
-                account.used += used
-            self._changed.notify_all()
+        for account in accounts:
+            account.held -= held
+            account.used += used
+        self._settled.set()

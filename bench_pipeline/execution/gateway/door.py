@@ -6,11 +6,10 @@ the same, because it is paid for. Nothing that an upstream says reaches an agent
 """
 
 import asyncio
-import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -30,7 +29,7 @@ from bench_pipeline.execution.gateway.apis import (
 from bench_pipeline.execution.gateway.ledger import LedgerFile
 from bench_pipeline.execution.gateway.upstreams import Upstream
 from bench_pipeline.execution.redaction import Redactor
-from bench_pipeline.execution.usage.reading import Object, json_value, mapping
+from bench_pipeline.execution.usage.reading import Object, json_bytes, json_value, mapping
 from bench_pipeline.providers.retrying import LONGEST_WAIT_S, TRIES
 from bench_pipeline.registry.pricing import ModelPrice
 from bench_pipeline.registry.tokens import TokenCounts
@@ -122,14 +121,17 @@ class Door:
     redactor: Redactor
     first_wait_s: float
     _number: int = 0
-    _under_way: set["asyncio.Task[web.StreamResponse]"] = field(default_factory=set)
+    _under_way: set["asyncio.Task[Any]"] = field(default_factory=set)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request; it goes on when the agent goes away."""
-        task = asyncio.create_task(self._answer(request))
+        """Answer one request, in a task of its own that goes on when the agent goes away."""
+        task = asyncio.current_task()
+        assert task is not None
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return await asyncio.shield(task)
+        try:
+            return await self._answer(request)
+        finally:
+            self._under_way.discard(task)
 
     async def drain(self, seconds: float) -> None:
         """Wait for what is under way; what takes longer is given up."""
@@ -183,38 +185,37 @@ class Door:
         body = json_value(raw)
         if not isinstance(body, dict):
             raise RefusedRequestError(400, "the request is not a JSON object", api)
+        try:
+            return self._asked(api, body)
+        except RecursionError:
+            raise RefusedRequestError(400, "the request is nested too deep", api) from None
+
+    def _asked(self, api: Api, body: Object) -> Asked:
         why = api.refusal(body)
         if why is not None:
             raise RefusedRequestError(400, why, api)
-        route = self.models.get(str(body.get("model")))
+        model = str(body.get("model"))
+        route = self.models.get(model)
         if route is None:
             known = ", ".join(self.models)
-            shown = str(body.get("model"))[:80]
-            raise RefusedRequestError(404, f"model {shown} is not this cell's; it may use {known}", api)
-        return self._asked(api, body, raw, route)
-
-    def _asked(self, api: Api, body: Object, raw: bytes, route: ModelRoute) -> Asked:
+            raise RefusedRequestError(404, f"model {model[:80]} is not this cell's; it may use {known}", api)
         stream = body.get("stream") is True
-        changed = False
         options = mapping(body.get("stream_options"))
         wants_use = options.get("include_usage") is True
         if api.name == "chat-completions" and stream and not wants_use:
             body["stream_options"] = {**options, "include_usage": True}
-            changed = True
         bound = api.bound(body)
         if bound is None and api.bounds and any(account.caps.bound_answers for account in self.accounts):
             bound = body[api.bounds[0]] = DEFAULT_BOUND
-            changed = True
-        sent = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace") if changed else raw
+        # Written anew, what is sent is what was looked at: of a name that comes twice others may read the first.
+        sent = json_bytes(body)
         # No tokeniser makes more tokens than there are bytes.
-        most = TokenCounts(len(sent) + _ADDED_TOKENS, 0, 0, DEFAULT_BOUND if bound is None else bound)
+        given, answer = len(sent) + _ADDED_TOKENS, DEFAULT_BOUND if bound is None else bound
         if api.free:
-            most = _NOTHING_USED.tokens
-        assert most.input is not None
-        assert most.output is not None
-        cost = route.price.most(most.input, most.output) if route.price is not None else Decimal(0)
-        held = Amount(1, most.input + most.output, cost)
-        return Asked(api, str(body["model"]), route, sent, stream, wants_use, held, most)
+            given = answer = 0
+        cost = route.price.most(given, answer) if route.price is not None else Decimal(0)
+        held = Amount(1, given + answer, cost)
+        return Asked(api, model, route, sent, stream, wants_use, held, TokenCounts(given, 0, 0, answer))
 
     async def _ask(self, request: web.Request, asked: Asked) -> Answer:
         """Send a request, again where a failure may pass, and settle each sending."""
@@ -245,7 +246,7 @@ class Door:
             }
         )
         try:
-            async with asked.route.upstream.turn():
+            async with asked.route.upstream:
                 started = time.monotonic()
                 answer = await self._send(request, asked)
         finally:
@@ -257,11 +258,11 @@ class Door:
                     "status": answer.status,
                     "failure": answer.failure,
                     "told": self.redactor.redact_text(answer.told) if answer.told else None,
-                    "use": None if use is None else {**asdict(use.tokens), "reasoning": use.reasoning},
+                    "use": None if use is None else {**vars(use.tokens), "reasoning": use.reasoning},
                     "seconds": round(time.monotonic() - started, 6),
                 }
             )
-            await self.till.settle(self.accounts, asked.held, _used(asked, use))
+            self.till.settle(self.accounts, asked.held, _used(asked, use))
         return answer
 
     async def _send(self, request: web.Request, asked: Asked) -> Answer:
@@ -380,15 +381,13 @@ def _used(asked: Asked, use: Use | None) -> Amount:
     """What a sending counts with on the accounts: as much as was held for it, where nobody knows."""
     if use is None:
         return asked.held
-    tokens = sum(astuple(use.tokens))
+    tokens = sum(vars(use.tokens).values())
     cost = asked.route.price.exact(use.tokens) if asked.route.price is not None else None
     return Amount(1, tokens, asked.held.cost_usd if cost is None else cost)
 
 
 def _told(api: Api | None, status: int, kind: str, text: str) -> web.Response:
     body = (
-        api.error(kind, text)
-        if api is not None
-        else json.dumps({"error": {"type": kind, "message": text}}).encode()
+        api.error(kind, text) if api is not None else json_bytes({"error": {"type": kind, "message": text}})
     )
     return web.Response(status=status, body=body, headers={"content-type": "application/json", **_FINAL})

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench_pipeline.execution.usage.reading import json_bytes
 from bench_pipeline.registry.tokens import CLASSES, TokenCounts, add_tokens
 
 # What a cell whose last request failed so did not measure: nothing of it is the agent's fault.
@@ -24,7 +25,7 @@ class LedgerFile:
 
     def append(self, event: Mapping[str, Any]) -> None:
         """Write one event."""
-        self._file.write(json.dumps(event).encode() + b"\n")
+        self._file.write(json_bytes(event) + b"\n")
 
     def close(self) -> None:
         """No more events."""

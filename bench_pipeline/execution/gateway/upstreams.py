@@ -7,8 +7,7 @@ All cells of a run share an upstream's turns. A key is put into a header here an
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 
 import aiohttp
 
@@ -45,13 +44,20 @@ class Upstream:
         self._line = asyncio.Lock()
         self._resumes_at = 0.0
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """A place among those that may be under way at one time, once the upstream takes requests again."""
-        async with self._free:
-            async with self._line:
-                await self._pace()
-            yield
+    async def __aenter__(self) -> None:
+        """Take a place among the requests that may be under way, once the upstream takes requests again."""
+        await self._free.acquire()
+        if self._per_minute is not None or self._resumes_at > time.monotonic():
+            try:
+                async with self._line:
+                    await self._pace()
+            except BaseException:
+                self._free.release()
+                raise
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave the place to the next."""
+        self._free.release()
 
     async def _pace(self) -> None:
         while True:

@@ -17,6 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 # A line holds at most one tool call's output; programs cut these at about 1 MB.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 # Files that are read whole: a trajectory of a few thousand steps.
@@ -168,9 +170,23 @@ def json_lines(stream: BinaryIO) -> Iterator[Object]:
 def json_value(data: bytes) -> object:
     """The value of a JSON text, or None when it is none; bytes that are no UTF-8 are replaced."""
     try:
+        return msgspec.json.decode(data)
+    except (ValueError, RecursionError):
+        pass
+    # More lenient than the fast one: broken UTF-8, halves of surrogate pairs, NaN.
+    try:
         return json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
+
+
+def json_bytes(value: object) -> bytes:
+    """A value of ``json_value`` as JSON again."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        # Halves of surrogate pairs can only be written as escapes.
+        return json.dumps(value).encode()
 
 
 def mapping(value: object) -> Object:

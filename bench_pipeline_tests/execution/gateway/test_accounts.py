@@ -43,7 +43,7 @@ def test_no_cap_is_overshot_by_requests_at_one_time_and_every_refusal_names_one_
             peaks.append(accounts[0].used + accounts[0].held)
             peaks.append(accounts[1].used + accounts[1].held)
             await asyncio.sleep(0)
-        await till.settle(accounts, most, _amount(int(tokens * share), cost * Decimal(share)))
+        till.settle(accounts, most, _amount(int(tokens * share), cost * Decimal(share)))
 
     async def run_all():
         till, peaks = Till(), []
@@ -76,7 +76,7 @@ def test_a_request_waits_for_one_that_may_turn_out_smaller():
         second = asyncio.create_task(till.hold([account], _amount(50, Decimal(0))))
         await asyncio.sleep(0)
         assert not second.done()
-        await till.settle([account], _amount(80, Decimal(0)), _amount(10, Decimal(0)))
+        till.settle([account], _amount(80, Decimal(0)), _amount(10, Decimal(0)))
         await asyncio.wait_for(second, 30)
 
     asyncio.run(both())

@@ -220,6 +220,25 @@ class TestRefusing:
         assert answer == b"" or answer.split(b" ")[1].startswith(b"4")
         assert len(shared.server.requests) == before
 
+    def test_of_a_name_that_comes_twice_the_one_that_was_looked_at_is_sent(self, shared):
+        twice = b'{"model":"other","model":"m","max_tokens":100000,"max_tokens":1}'
+        with door(shared.gateway) as session, httpx.Client(trust_env=False) as client:
+            headers = {"authorization": f"Bearer {session.key}"}
+            assert client.post(
+                session.url + PATHS["chat-completions"], content=twice, headers=headers
+            ).is_success
+        assert shared.server.requests[-1]["raw"] == b'{"model":"m","max_tokens":1}'
+
+    def test_a_request_of_any_depth_is_sent_or_refused(self, shared):
+        with door(shared.gateway) as session, httpx.Client(trust_env=False) as client:
+            headers = {"authorization": f"Bearer {session.key}"}
+            for depth in range(100, 1100, 25):
+                nested = b'{"tools":[' * depth + b"1" + b"]}" * depth
+                body = b'{"model":"m","tools":[' + nested + b"]}"
+                answer = client.post(session.url + PATHS["chat-completions"], content=body, headers=headers)
+                # An accident in the gateway would not say this.
+                assert answer.is_success or answer.headers["x-should-retry"] == "false"
+
     def test_a_redirect_is_not_followed_for_the_key_would_go_along(self, shared):
         step = {"status": 307, "headers": {"Location": "http://127.0.0.1:1/"}}
         shared.script(step)
