@@ -10,7 +10,7 @@ import posixpath
 import re
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from bench_pipeline.documents.describing import Plain, describe
@@ -178,6 +178,10 @@ TextOrList = Annotated[
 ]
 
 
+# What makes a scalar take nothing but what it says: our own reading, or pydantic's.
+_STRICT = (BeforeValidator, Strict)
+
+
 class StrictModel(BaseModel):
     """A frozen model that refuses unknown fields; its scalars must be of the types above.
 
@@ -192,7 +196,7 @@ class StrictModel(BaseModel):
         """Refuse fields whose scalars have no strict type."""
         super().__pydantic_init_subclass__(**kwargs)
         for name, field in cls.model_fields.items():
-            strict = any(isinstance(item, BeforeValidator) for item in field.metadata)
+            strict = any(isinstance(item, _STRICT) for item in field.metadata)
             if not strict and _is_lax(field.annotation):
                 raise TypeError(
                     f"{cls.__name__}.{name} has a scalar without a strict type of documents.fields"
@@ -207,6 +211,6 @@ def _is_lax(annotation: object) -> bool:
         return False
     if origin is Annotated:
         inner, *metadata = get_args(annotation)
-        return not any(isinstance(item, BeforeValidator) for item in metadata) and _is_lax(inner)
+        return not any(isinstance(item, _STRICT) for item in metadata) and _is_lax(inner)
     parts = get_args(annotation)
     return any(_is_lax(part) for part in (parts[1:] if origin is dict else parts))

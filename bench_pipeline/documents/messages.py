@@ -163,6 +163,10 @@ def _mapping(details: ErrorDetails, _: object) -> str:
     return f"expected a mapping, found {_found(details)}"
 
 
+def _text(details: ErrorDetails, _: object) -> str:
+    return f"expected text, found {_found(details)}"
+
+
 def _list(details: ErrorDetails, _: object) -> str:
     return f"expected a list, found {_found(details)}"
 
@@ -186,6 +190,7 @@ _SENTENCES: dict[str, _Sentence] = {
     "model_attributes_type": _mapping,
     "dict_type": _mapping,
     "mapping_type": _mapping,
+    "string_type": _text,
     "list_type": _list,
     "tuple_type": _list,
     "set_type": _list,

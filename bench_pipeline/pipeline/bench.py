@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from bench_pipeline.errors import Problem
     from bench_pipeline.execution.base_trees import BaseTrees
     from bench_pipeline.execution.job import Kit
     from bench_pipeline.execution.sandbox import Limits, Sandbox
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bench_pipeline.pipeline.environment import Environment
     from bench_pipeline.pipeline.planning import Plan
     from bench_pipeline.pipeline.project_files import ProjectFiles
+    from bench_pipeline.policies.comparison import Comparison
     from bench_pipeline.project import Project, ProjectConfig
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
@@ -148,6 +150,13 @@ class Bench:
         from bench_pipeline.tasks import load_golden
 
         return load_golden(self.project.root)
+
+    @cached_property
+    def policy_comparisons(self) -> "tuple[list[Comparison], list[Problem]]":
+        """The comparisons of policies that resolve, with their cases, and the problems of the others."""
+        from bench_pipeline.policies.comparison import load_comparisons
+
+        return load_comparisons(self.project)
 
     @cached_property
     def sandbox(self) -> "Sandbox":

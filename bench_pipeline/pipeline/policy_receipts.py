@@ -18,7 +18,7 @@ from bench_pipeline.pipeline.policy_answers import KeptAnswers
 from bench_pipeline.pipeline.policy_running import most_calls, receipt_rows
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.policies.comparing import Attempt, run_attempt
-from bench_pipeline.policies.comparison import Comparison, load_comparisons
+from bench_pipeline.policies.comparison import Comparison
 from bench_pipeline.tables import table_schema
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ class AttemptDone:
 
 def check_comparisons(bench: "Bench") -> list[str]:
     """Every problem of the project's comparisons, as sentences."""
-    return [str(problem) for problem in load_comparisons(bench.project)[1]]
+    return [str(problem) for problem in bench.policy_comparisons[1]]
 
 
 def calls_to_make(bench: "Bench") -> dict[str, int]:
     """The comparisons that would ask a live model, and the most calls of each; what is stored is not asked."""
     found: dict[str, int] = {}
-    for comparison in load_comparisons(bench.project)[0]:
+    for comparison in bench.policy_comparisons[0]:
         if comparison.config.endpoint is None:
             continue
         anew = [n for n in range(1, comparison.repeat + 1) if _stored(bench, n).of(comparison) is None]
@@ -60,7 +60,7 @@ def write_receipts(
     ``names`` are the comparisons that may be run, none for all; the others keep what is stored. What one comparison
     refuses (a key that is not there) is handed back and stops no other.
     """
-    comparisons, _ = load_comparisons(bench.project)
+    comparisons, _ = bench.policy_comparisons
     wanted = set(names) or {comparison.name for comparison in comparisons}
     return {attempt: _write_attempt(bench, comparisons, attempt, wanted, fresh) for attempt in attempts}
 

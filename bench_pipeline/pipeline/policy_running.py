@@ -56,13 +56,13 @@ def live_model(
         UsageError: the URL, the name or the settings are off.
         RefusedError: the key is not there.
     """
-    from bench_pipeline.policies.answers import normalise
+    from bench_pipeline.policies.answers import is_blank
     from bench_pipeline.policies.live import LiveModel
     from bench_pipeline.policies.models import Settings
     from bench_pipeline.providers.endpoint import read_endpoint, read_key
 
     endpoint = read_endpoint(url)
-    if not normalise(name):
+    if is_blank(name):
         raise UsageError("naming the model", "its name is blank", "give it with --model")
     heat = 0.0 if temperature is None else temperature
     if not 0 <= heat <= 2:

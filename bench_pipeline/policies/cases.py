@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bench_pipeline.documents import StrictModel
 from bench_pipeline.errors import DocumentError, Problem
-from bench_pipeline.policies.answers import normalise
+from bench_pipeline.policies.answers import is_blank
 from bench_pipeline.policies.digests import sha256
 from bench_pipeline.policies.inputs import InputError, JsonText, read_value
 
@@ -77,7 +77,7 @@ _BLANK = "is blank or missing; a case needs an ID, a Prompt and an Expected answ
 def _blank(cases: tuple[Case, ...]) -> Iterator[tuple[int, str]]:
     for number, case in enumerate(cases):
         for name, text in (("ID", case.id), ("Prompt", case.prompt), ("Expected", case.expected)):
-            if not normalise(text):
+            if is_blank(text):
                 yield number, name
 
 

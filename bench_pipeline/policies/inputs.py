@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import Strict
 
-from bench_pipeline.documents import JsonValue, describe, parse_json
+from bench_pipeline.documents import JsonValue, parse_json
 from bench_pipeline.documents.files import read_bytes
 from bench_pipeline.errors import DocumentError, Problem
 
@@ -50,11 +49,5 @@ def read_value(path: Path, limit: int) -> JsonValue:
         raise InputError("decode", error.problems) from None
 
 
-def _as_json_text(value: object) -> str:
-    if type(value) is not str:
-        raise PydanticCustomError("expected", "expected text, found {found}", {"found": describe(value)})
-    return value
-
-
 # Unlike the text of YAML documents it may hold anything, NUL too: a model may have said it.
-JsonText = Annotated[str, BeforeValidator(_as_json_text), WithJsonSchema({"type": "string"})]
+JsonText = Annotated[str, Strict()]

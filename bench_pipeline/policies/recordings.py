@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from bench_pipeline.documents import Int, StrictModel
 from bench_pipeline.errors import DocumentError, RefusedError
-from bench_pipeline.policies.answers import normalise
+from bench_pipeline.policies.answers import is_blank
 from bench_pipeline.policies.calling import Call
 from bench_pipeline.policies.comparing import Attempt
 from bench_pipeline.policies.digests import sha256
@@ -44,7 +44,7 @@ class Recorded(StrictModel):
 
 
 def _not_blank(text: str) -> str:
-    if not normalise(text):
+    if is_blank(text):
         raise ValueError("is blank; expected the name of a model")
     return text
 

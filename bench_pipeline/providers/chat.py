@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Literal, NoReturn, Self
-
-import httpx
+from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
 from bench_pipeline.documents.jsonl import RejectedJsonError, decode_json
 from bench_pipeline.providers.endpoint import Endpoint, Key
-from bench_pipeline.providers.transport import ENDS_AT, Connections
+
+if TYPE_CHECKING:
+    # Loaded by who asks: it takes longer than anything else that a recording needs.
+    import httpx
 
 # Of a response, after decompression: longer than any answer that max_tokens allows.
 MAX_BODY = 1 << 20
@@ -67,6 +68,10 @@ class ChatClient:
     def __init__(
         self, endpoint: Endpoint, model: str, key: Key | None, *, temperature: float, max_tokens: int
     ) -> None:
+        import httpx
+
+        from bench_pipeline.providers.transport import Connections
+
         self._key = key
         self._settings = {"temperature": temperature, "max_tokens": max_tokens}
         self._model = model
@@ -99,6 +104,10 @@ class ChatClient:
         Raises:
             ChatFailure: there is no answer.
         """
+        import httpx
+
+        from bench_pipeline.providers.transport import ENDS_AT
+
         document = {"model": self._model, "messages": [{"role": "user", "content": prompt}], **self._settings}
         request = httpx.Request(
             "POST",
@@ -127,7 +136,7 @@ def _without(key: Key, answer: ChatAnswer) -> ChatAnswer:
     return ChatAnswer(key.removed(answer.content), answer.tokens_input, answer.tokens_output)
 
 
-def _check_status(response: httpx.Response) -> None:
+def _check_status(response: "httpx.Response") -> None:
     status = response.status_code
     if 200 <= status < 300:
         return
@@ -152,7 +161,7 @@ def retry_after(header: str | None, now: datetime | None = None) -> float | None
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
-def _body(response: httpx.Response) -> bytes:
+def _body(response: "httpx.Response") -> bytes:
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     chunks = response.iter_raw()
     if encoding in {"", "identity"}:

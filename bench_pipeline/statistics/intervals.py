@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from scipy import special
-
 CONFIDENCE = 0.95
+# The point beyond which lies half of what that confidence leaves out, as scipy has it: nearly every interval takes
+# it, and loading scipy for it would take longer than most commands.
+_USUAL_TAIL, _USUAL_QUANTILE = (1 - CONFIDENCE) / 2, 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class Interval:
 
 def normal_quantile(tail: float) -> float:
     """The point that a standard normal variable exceeds with chance ``tail``."""
+    if tail == _USUAL_TAIL:
+        return _USUAL_QUANTILE
+    from scipy import special
+
     return -float(special.ndtri(tail))
 
 
@@ -92,6 +97,8 @@ def t_interval(
     """``centre`` ± t * ``error`` with ``freedom`` degrees; None without an error or at zero variance."""
     if error is None or freedom < 1 or error <= 0:
         return None
+    from scipy import special
+
     half = -float(special.stdtrit(freedom, (1 - confidence) / 2)) * error
     return Interval(centre - half, centre + half, method)
 

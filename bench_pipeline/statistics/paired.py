@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from bench_pipeline.statistics.bootstrap import RESAMPLES, SEED
 from bench_pipeline.statistics.intervals import CONFIDENCE, Interval, clustered_se, standard_error, t_interval
@@ -109,6 +108,8 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     """The exact two-sided McNemar p-value for the counts of tasks that only one of two setups passed."""
     if only_a < 0 or only_b < 0:
         raise ValueError("counts of tasks are not negative")
+    from scipy import special
+
     tail = float(special.bdtr(min(only_a, only_b), only_a + only_b, 0.5))
     return min(1.0, 2 * tail)
 
@@ -151,6 +152,8 @@ def _enumerate(magnitudes: Sequence[tuple[float, int]], threshold: float) -> flo
 
 def _fair_coin(heads: npt.NDArray[np.int64], flips: int) -> npt.NDArray[np.float64]:
     """The chance of each number of heads in ``flips`` flips."""
+    from scipy import special
+
     ways = special.gammaln(flips + 1) - special.gammaln(heads + 1) - special.gammaln(flips - heads + 1)
     return np.asarray(np.exp(ways - flips * math.log(2)), dtype=np.float64)
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from bench_pipeline.statistics.intervals import CONFIDENCE, Interval, normal_quantile
 
@@ -100,6 +99,8 @@ def _exact_upper(only_a: int, only_b: int, tasks: int, confidence: float) -> flo
 
 def _worst_p(only_a: int, only_b: int, tasks: int, delta: float) -> float:
     """The largest chance, over the nuisance, of an outcome at least as far below ``delta`` as this one."""
+    from scipy import special
+
     a, b, ways = _outcomes(tasks)
     observed = float(score_statistic(np.array(only_a * 1.0), np.array(only_b * 1.0), tasks, delta))
     extreme = score_statistic(a, b, tasks, delta) <= observed + 1e-9
@@ -119,6 +120,8 @@ def _worst_p(only_a: int, only_b: int, tasks: int, delta: float) -> float:
 @lru_cache(maxsize=64)
 def _outcomes(tasks: int) -> tuple[Floats, Floats, Floats]:
     """Every pair of discordant counts, and the logarithm of how many ways there are to each."""
+    from scipy import special
+
     grid_a, grid_b = np.meshgrid(np.arange(tasks + 1.0), np.arange(tasks + 1.0))
     possible = grid_a + grid_b <= tasks
     a, b = grid_a[possible], grid_b[possible]

@@ -111,7 +111,7 @@ def test_other_questions_or_answers_are_run_anew(tmp_path: Path, name: str) -> N
     write_receipts(bench, [1])
     path = tmp_path / "policies" / name
     path.write_text(path.read_text().replace("15 minutes", "16 minutes"))
-    assert write_receipts(bench, [1])[1].counts == {"hits": 0, "misses": 1}
+    assert write_receipts(bench.again(), [1])[1].counts == {"hits": 0, "misses": 1}
 
 
 def test_lines_and_spaces_of_the_files_are_not_what_is_asked(tmp_path: Path) -> None:
