@@ -5,9 +5,11 @@ lane) and rows (``jsonl``). A document's model never has ``apiVersion`` and ``ki
 dropped here.
 """
 
+import gc
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -202,7 +204,8 @@ class JsonValue:
 
     def model(self, model: type[M]) -> Document[M]:
         """The value as a model; DocumentError with all problems."""
-        built, errors = _validate(model, self.value)
+        with _uncollected():
+            built, errors = _validate(model, self.value)
         if built is None:
             raise DocumentError(self.problem(steps, text) for steps, text in errors)
         return Document(self.path, built, source=self.source, find_lines=_json_lines)
@@ -210,7 +213,8 @@ class JsonValue:
     def items(self, model: type[M]) -> list[M]:
         """The entries of a list as models; DocumentError with the problems of all of them."""
         assert isinstance(self.value, list)
-        read = [_validate(model, item) for item in self.value]
+        with _uncollected():
+            read = [_validate(model, item) for item in self.value]
         if any(errors for _, errors in read):
             raise DocumentError(
                 self.problem((number, *steps), text)
@@ -224,10 +228,24 @@ def parse_json(path: Path, data: bytes) -> JsonValue:
     """One strict JSON value from the bytes of a file; DocumentError when they are none."""
     text = _checked(path, data)
     try:
-        return JsonValue(path, decode_json(text), data)
+        with _uncollected():
+            return JsonValue(path, decode_json(text), data)
     except RejectedJsonError as error:
         line = error.line or _culprit_line(text, error.culprit)
         raise DocumentError([Problem(str(path), line, "", f"is not valid JSON: {error}")]) from None
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No collection of garbage within: ten thousand new values, none of it, would have all that is loaded searched."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _culprit_line(text: str, culprit: str) -> int | None:

@@ -4,11 +4,14 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 from statsmodels.stats.proportion import proportion_confint
 
 from bench_pipeline.statistics.intervals import (
+    CONFIDENCE,
     clustered_se,
     mean,
+    normal_quantile,
     score_interval,
     standard_error,
     t_interval,
@@ -17,6 +20,12 @@ from bench_pipeline.statistics.intervals import (
 
 SCORES = [1, 1, 0, 1, 0, 0, 1, 1, 1, 0]
 CLUSTERS = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("confidence", [CONFIDENCE, 0.9, 0.99])
+def test_a_normal_quantile_is_that_of_scipy_to_the_last_digit(confidence: float) -> None:
+    tail = (1 - confidence) / 2
+    assert normal_quantile(tail) == -float(special.ndtri(tail))
 
 
 @pytest.mark.parametrize(
