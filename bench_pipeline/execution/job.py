@@ -27,7 +27,8 @@ class CellJob:
     ``base_tree`` is the immutable tree that work starts from; ``tool_files`` the project files that the tools
     name, by tool; ``predictions`` the patch that each replaying step delivers (None: no row for this task).
     ``reusable`` is false where setup commands could leave something outside the tree. ``before`` is what the
-    signals of a golden task say of the base.
+    signals of a golden task say of the base. ``recordings`` answer the tools in place of their models, by step;
+    None in a cell that is no replay.
     """
 
     identity: str
@@ -43,6 +44,7 @@ class CellJob:
     predictions: Mapping[str, bytes | None] = field(default_factory=dict)
     tool_files: Mapping[str, Path] = field(default_factory=dict)
     before: "Looked | None" = None
+    recordings: Mapping[str, bytes] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Kit:
     ``keep`` stores a file or bytes as an artifact, redacted, and returns its digest; ``keep_exactly`` stores
     bytes that are redacted already. ``denied`` are folders of the host that no cell has any business in.
     ``cancel`` is set when running cells have to stop. ``gateway`` leads to model APIs; None where there are none.
+    ``record``: what is asked and answered there is kept.
     """
 
     sandbox: Sandbox
@@ -62,3 +65,4 @@ class Kit:
     denied: tuple[Path, ...] = ()
     cancel: threading.Event = field(default_factory=threading.Event)
     gateway: Gateway | None = None
+    record: bool = False

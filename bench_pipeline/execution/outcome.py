@@ -68,10 +68,10 @@ class CellFacts:
     None when no tool was run. ``exit_code`` or ``signal``: how its process ended. ``timed_out``: the cell's
     time passed, or that of the step ``timed_out_step``. ``killed_for``: the resource whose limit ended it
     (memory, processes, disk). ``cap``: the cap that the gateway refused a request for; ``outage``: the
-    class and words of the failure with which its last request to a model API ended. ``candidate_empty``:
-    None when no candidate was captured; ``empty_decides`` is False for a task whose own signals judge an
-    empty candidate. ``violations``: the protected paths that it touches. ``patch_problem``: why a delivered
-    patch does not apply. ``check``: its verification.
+    class and words of the failure with which its last request to a model API ended; ``diverged``: where a
+    replay left its recording. ``candidate_empty``: None when no candidate was captured; ``empty_decides`` is
+    False for a task whose own signals judge an empty candidate. ``violations``: the protected paths that it
+    touches. ``patch_problem``: why a delivered patch does not apply. ``check``: its verification.
     """
 
     cancelled: bool = False
@@ -86,6 +86,7 @@ class CellFacts:
     killed_for: str | None = None
     cap: str | None = None
     outage: tuple[str, str] | None = None
+    diverged: str | None = None
     candidate_empty: bool | None = None
     empty_decides: bool = True
     violations: tuple[str, ...] = ()
@@ -139,6 +140,8 @@ def _adapter_problem(facts: CellFacts) -> str | None:
     end = facts.end
     if facts.precondition is not None or end is None:
         return facts.precondition
+    if facts.diverged is not None:
+        return f"diverged from the recording: {facts.diverged}"
     if facts.cap is not None:
         return f"cap: {facts.cap}"
     # When time ran out, we sent the signal: what a kill explains (no end, a cut file, an exit status, a tool

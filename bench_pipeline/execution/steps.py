@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from bench_pipeline.errors import RefusedError
 from bench_pipeline.evaluations import StepSetup
+from bench_pipeline.execution.gateway import Traffic
+from bench_pipeline.execution.gateway.recordings import MEDIA
 from bench_pipeline.execution.invocation import Invocation
 from bench_pipeline.execution.job import CellJob, Kit
 from bench_pipeline.execution.manifest import take_manifest
@@ -118,6 +120,7 @@ class Steps:
                 kit=self.kit,
                 logs=logs,
                 cell=self._cell,
+                replayed=self.job.recordings.get(name) if self.job.recordings is not None else None,
             )
         except RefusedError as error:
             self.facts = replace(self.facts, precondition=error.wrong)
@@ -166,12 +169,14 @@ class Steps:
             killed_for=end.killed_for,
             cap=traffic.cap if traffic is not None else None,
             outage=traffic.outage if traffic is not None else None,
+            diverged=_divergence(traffic, end) if traffic is not None else None,
         )
 
     def _ended_well(self, invocation: Invocation, end: ProcessEnd) -> bool:
         parsed, facts = self.uses[-1].end, self.facts
         stopped = end.cancelled or end.timed_out or end.killed_for is not None or end.signal is not None
-        cut_off = facts.infrastructure is not None or facts.cap is not None or facts.outage is not None
+        reasons = (facts.infrastructure, facts.cap, facts.outage, facts.diverged)
+        cut_off = any(reason is not None for reason in reasons)
         by_status = parsed.state != "exit" or end.exit_code in invocation.success_exit_codes
         well = by_status and parsed.state not in {"error", "none"} and not parsed.unreadable
         return well and not stopped and not cut_off
@@ -227,6 +232,8 @@ class Steps:
             data = outputs.read(kind)
             if data is not None:
                 self.artifacts[f"{name}.{kind}"] = self.kit.keep(data, "text/plain")
+        if used.recording is not None:
+            self.artifacts[f"{name}.recording"] = self.kit.keep_exactly(used.recording, MEDIA)
         if traffic is not None:
             self.artifacts[f"{name}.traffic"] = self.kit.keep(canonical_json(traffic), "application/json")
 
@@ -234,3 +241,9 @@ class Steps:
         for entry in entries[:_MAX_HANDOVER_FILES]:
             path = self.kit.redactor.redact_text(entry.path)
             self.artifacts[f"{name}.handover/{path}"] = self.kit.keep(entry.content, "text/plain")
+
+
+def _divergence(traffic: Traffic, end: ProcessEnd) -> str | None:
+    """Where a replay left its recording. A tool that was stopped has asked less than was recorded for that alone."""
+    stopped = end.cancelled or end.timed_out or end.killed_for is not None
+    return traffic.diverged or (None if stopped else traffic.unasked)

@@ -4,17 +4,20 @@ What belongs here: the way from a setup to what its tool did, with the door to i
 not: what comes before and after in a cell (``steps``) or a scenario, and what it means (``outcome``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from bench_pipeline.errors import SandboxError
 from bench_pipeline.evaluations import StepSetup
-from bench_pipeline.execution.gateway import Session, Traffic
+from bench_pipeline.execution.gateway import Again, Session, Traffic
+from bench_pipeline.execution.gateway.masking import Masks
+from bench_pipeline.execution.gateway.recordings import Exchange, pack, unpack
 from bench_pipeline.execution.invocation import ApiAddress, Invocation, render_invocation
 from bench_pipeline.execution.job import Kit
-from bench_pipeline.execution.sandbox import Limits, Place, ProcessEnd
+from bench_pipeline.execution.sandbox import Limits, Place, PlacePaths, ProcessEnd
 from bench_pipeline.execution.usage import ToolEnd, ToolOutputs, parse_end
 
 
@@ -24,6 +27,7 @@ class ToolUse:
 
     ``reported`` is what the tool says of itself, ``end`` the same with the tokens that the gateway counted in place of
     the tool's own. ``traffic`` is None for a tool that has no model API; ``whole``: the gateway was there to the end.
+    ``recording`` is all that was asked and answered, where it is kept.
     """
 
     invocation: Invocation
@@ -32,6 +36,7 @@ class ToolUse:
     reported: ToolEnd
     traffic: Traffic | None = None
     whole: bool = True
+    recording: bytes | None = None
 
     @property
     def end(self) -> ToolEnd:
@@ -68,16 +73,27 @@ class ToolUse:
 
 
 def use_tool(
-    leaf: StepSetup, *, prompt: str, place: Place, limits: Limits, kit: Kit, logs: Path, cell: str
+    leaf: StepSetup,
+    *,
+    prompt: str,
+    place: Place,
+    limits: Limits,
+    kit: Kit,
+    logs: Path,
+    cell: str,
+    replayed: bytes | None = None,
 ) -> ToolUse:
     """Run a tool to its end; ``cell`` is what its uses share their caps by.
+
+    ``replayed`` is a recording that answers it in place of its model.
 
     Raises:
         RefusedError: it cannot be started; nothing of it has run.
         SandboxError: the sandbox or the gateway could not be started.
+        StoreError: the recording cannot be read.
     """
     name = leaf.name or "tool"
-    with _door(leaf, kit, cell) as door:
+    with _door(leaf, kit, cell, place, replayed) as door:
         api = ApiAddress(door.url, door.key) if door is not None else None
         invocation = render_invocation(leaf, prompt=prompt, paths=kit.sandbox.view(place), api=api)
         invocation.prepare(place.home)
@@ -94,11 +110,13 @@ def use_tool(
     reported = parse_end(invocation.usage_format, outputs)
     if door is None:
         return ToolUse(invocation, process, outputs, reported)
-    return ToolUse(invocation, process, outputs, reported, door.traffic, door.whole)
+    return ToolUse(invocation, process, outputs, reported, door.traffic, door.whole, door.recording)
 
 
 @contextmanager
-def _door(leaf: StepSetup, kit: Kit, cell: str) -> Iterator[Session | None]:
+def _door(
+    leaf: StepSetup, kit: Kit, cell: str, place: Place, replayed: bytes | None
+) -> Iterator[Session | None]:
     """A door of the gateway for a tool that speaks a model API."""
     apis = leaf.definition.model_apis
     if not apis:
@@ -108,5 +126,34 @@ def _door(leaf: StepSetup, kit: Kit, cell: str) -> Iterator[Session | None]:
         raise SandboxError(
             f"starting {leaf.tool}", "there is no gateway to model APIs here", "run it in a project"
         )
-    with kit.gateway.session(apis, leaf.model_id, kit.sandbox, cell=cell, cancel=kit.cancel) as session:
+    folders = _folders(kit.sandbox.view(place))
+    record = partial(_packed, kit=kit, about={"tool": leaf.tool, "folders": folders})
+    with kit.gateway.session(
+        apis,
+        leaf.model_id,
+        kit.sandbox,
+        cell=cell,
+        cancel=kit.cancel,
+        record=record if kit.record and replayed is None else None,
+        again=_again(leaf, folders, replayed) if replayed is not None else None,
+    ) as session:
         yield session
+
+
+def _packed(exchanges: Iterable[Exchange], *, kit: Kit, about: Mapping[str, object]) -> bytes:
+    """A recording as it is kept: without credentials."""
+    redact = kit.redactor.redact
+    clean = (replace(each, request=redact(each.request), answer=redact(each.answer)) for each in exchanges)
+    return pack(clean, about)
+
+
+def _again(leaf: StepSetup, folders: Mapping[str, str], replayed: bytes) -> Again:
+    varies, (about, _) = leaf.definition.varies, unpack(replayed)
+    recorded, now = (Masks(varies.fields, varies.texts, each) for each in (about["folders"], folders))
+    return Again(replayed, recorded, now)
+
+
+def _folders(paths: PlacePaths) -> dict[str, str]:
+    """A cell's folders as it sees them, by what stands for them: only in an isolated cell are they always the same."""
+    named = {"tree": paths.tree, "home": paths.home, "tmp": paths.tmp, "handover": paths.handover}
+    return {f"<{name}>": path for name, path in named.items() if path is not None}

@@ -52,8 +52,7 @@ def tool_problems(tool: ToolDocument) -> Iterator[Found]:
         )
     else:
         yield from _invoke_problems(tool.invoke, has_files=bool(tool.files), has_api=bool(tool.model_apis))
-    if tool.version is not None and tool.version.pattern is not None:
-        yield from _pattern_problems(tool.version.pattern)
+    yield from _pattern_problems(tool)
     if tool.usage is not None:
         yield from _usage_problems(tool.usage)
     for key, model in tool.models.items():
@@ -113,11 +112,17 @@ def _usage_problems(usage: Usage) -> Iterator[Found]:
             yield ("usage", "files", name), f"{name} is not a file that {usage.format} reads; {hint}"
 
 
-def _pattern_problems(pattern: str) -> Iterator[Found]:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        yield ("version", "pattern"), f"is not a regular expression: {error}"
+def _pattern_problems(tool: ToolDocument) -> Iterator[Found]:
+    patterns: dict[tuple[str | int, ...], str] = {
+        ("varies", "texts", index): pattern for index, pattern in enumerate(tool.varies.texts)
+    }
+    if tool.version is not None and tool.version.pattern is not None:
+        patterns["version", "pattern"] = tool.version.pattern
+    for field, pattern in patterns.items():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            yield field, f"is not a regular expression: {error}"
 
 
 def _option_problems(field: tuple[str | int, ...], option: Option) -> Iterator[Found]:

@@ -15,6 +15,7 @@ from bench_pipeline.registry.documents import (
     Option,
     ToolModel,
     Usage,
+    Varies,
     VersionProbe,
     WorkflowStep,
 )
@@ -32,6 +33,7 @@ class ToolDefinition:
     credentials: Credentials = field(default_factory=Credentials)
     network: Network = field(default_factory=Network)
     model_apis: tuple[ModelApi, ...] = ()
+    varies: Varies = field(default_factory=Varies)
     models: Mapping[str, ToolModel] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
     droppings: tuple[str, ...] = ()
@@ -41,9 +43,9 @@ class ToolDefinition:
     def components(self) -> dict[str, object]:
         """What of this definition decides the candidate in every setup, as a JSON-able mapping.
 
-        Left out are the description, the names of credentials, how the version is asked and where replayed
-        rows are kept, which decide nothing, and models and options: a setup adds the ones that it uses, so
-        that a new model leaves old setups as they are.
+        Left out are the description, the names of credentials, how the version is asked, where replayed rows are
+        kept and what varies in requests, which decide nothing, and models and options: a setup adds the ones that it
+        uses, so that a new model leaves old setups as they are.
         """
         return {
             "tool": self.name,

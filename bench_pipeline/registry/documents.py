@@ -92,6 +92,17 @@ class Usage(StrictModel):
     )
 
 
+class Varies(StrictModel):
+    """What of a tool's requests to its model differs between two runs of one conversation.
+
+    A replay compares requests without it. What names a session or a user in each API, and dates, times, durations and
+    UUIDs in texts are left out for every tool.
+    """
+
+    fields: TextList = Field((), description="Fields by dotted name; lists are looked through.")
+    texts: TextList = Field((), description="Regular expressions for parts of texts.")
+
+
 class Effect(StrictModel):
     """What choosing an option's value does.
 
@@ -169,6 +180,9 @@ class ToolDocument(StrictModel):
         (),
         description="The model APIs that it speaks, at {api_url} (http://127.0.0.1:PORT, the path after it is /v1) "
         "with the key {api_key}: real keys stay with the upstreams of config.yaml.",
+    )
+    varies: Varies = Field(
+        default_factory=Varies, description="What of its requests a replay leaves out when it compares them."
     )
     models: dict[Name, ToolModel] = Field(default_factory=dict, description="Its models by short name.")
     options: dict[SafeName, Option] = Field(default_factory=dict, description="What evaluations may vary.")

@@ -164,6 +164,7 @@ def _complete(name: str, model: ToolDocument) -> ToolDefinition:
         credentials=model.credentials,
         network=model.network,
         model_apis=model.model_apis,
+        varies=model.varies,
         models=model.models,
         options=model.options,
         droppings=model.droppings,

@@ -23,6 +23,7 @@ _SUFFIXES: Final = MappingProxyType(
         "application/json": ".json",
         "application/jsonl": ".jsonl",
         "text/x-diff": ".patch",
+        "application/zstd": ".zst",
     }
 )
 _KNOWN: Final = ("", *_SUFFIXES.values())

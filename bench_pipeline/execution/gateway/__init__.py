@@ -2,12 +2,13 @@
 
 What belongs here: the gateway's process (``process``), one cell's door in it (``door``), the three APIs that it
 speaks (``apis``), the care for those who serve them (``upstreams``), caps (``accounts``), the record of every request
-(``ledger``), and the side of it that cells talk to (``client``). What does not: which tool speaks which API
+(``ledger``), recordings of whole exchanges (``recordings``) and answering from one (``masking``, ``replaying``), and
+the side of it that cells talk to (``client``). What does not: which tool speaks which API
 (``registry``), the network that a command sees (``sandbox``), prices (``registry.pricing``).
 """
 
 from bench_pipeline.execution.gateway.accounts import Caps
-from bench_pipeline.execution.gateway.client import Gateway, Route, Session, UpstreamSettings
+from bench_pipeline.execution.gateway.client import Again, Gateway, Route, Session, UpstreamSettings
 from bench_pipeline.execution.gateway.ledger import Traffic
 
-__all__ = ["Caps", "Gateway", "Route", "Session", "Traffic", "UpstreamSettings"]
+__all__ = ["Again", "Caps", "Gateway", "Route", "Session", "Traffic", "UpstreamSettings"]

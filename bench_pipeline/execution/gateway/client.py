@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,8 @@ from typing import Any, Self
 from bench_pipeline.errors import SandboxError
 from bench_pipeline.execution.gateway.accounts import Caps
 from bench_pipeline.execution.gateway.ledger import Traffic, read_ledger
+from bench_pipeline.execution.gateway.masking import Masks
+from bench_pipeline.execution.gateway.recordings import Exchange, read_file
 from bench_pipeline.execution.sandbox import Sandbox, Served
 from bench_pipeline.registry.pricing import ModelPrice
 
@@ -61,7 +63,8 @@ class Session:
     """A door while a tool runs, and what went through it when it is closed.
 
     ``url`` and ``key`` are for the tool; ``served`` for a sandbox whose commands have a network of their own;
-    ``cancel`` ends the tool, also when the gateway has. ``whole``: the gateway was there to the end.
+    ``cancel`` ends the tool, also when the gateway has. ``whole``: the gateway was there to the end. ``recording`` is
+    what was asked and answered, where that was to be recorded.
     """
 
     url: str
@@ -70,6 +73,16 @@ class Session:
     cancel: threading.Event
     traffic: Traffic = field(default_factory=Traffic)
     whole: bool = True
+    recording: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Again:
+    """A recording that answers in place of the upstreams, with the masks for it and for what is asked now."""
+
+    packed: bytes = field(repr=False)
+    recorded: Masks
+    now: Masks
 
 
 class _Either(threading.Event):
@@ -135,26 +148,36 @@ class Gateway:
         *,
         cell: str,
         cancel: threading.Event,
+        record: Callable[[Iterator[Exchange]], bytes] | None = None,
+        again: Again | None = None,
     ) -> Iterator[Session]:
         """A door for one use of a tool in the cell ``cell``, whose uses share its caps.
+
+        ``record`` makes of all exchanges what the session's ``recording`` is; without it nothing is recorded. With
+        ``again`` everything is answered from a recording: no upstream is asked, and no cap holds.
 
         Raises SandboxError when the gateway is not there.
         """
         self._start()
-        ledger = self._folder / f"{secrets.token_hex(8)}.jsonl"
+        name = secrets.token_hex(8)
+        ledger, recording, packed = (
+            self._folder / f"{name}.{kind}" for kind in ("jsonl", "recording", "packed")
+        )
         own = sandbox.loopback == "own"
         token = KEY if own else secrets.token_hex(16)
-        models = {model_id: self._routes[model_id]} if model_id in self._routes else {}
+        if again is not None:
+            packed.write_bytes(again.packed)
         message = {
             "cell": cell,
             "ledger": str(ledger),
             "token": token,
             "apis": list(apis),
-            "caps": self._cell_caps.document(),
-            "models": {
-                name: {"upstream": route.upstream, "price": route.price and route.price.document()}
-                for name, route in models.items()
-            },
+            "caps": (self._cell_caps if again is None else Caps()).document(),
+            "models": self._models(model_id) if again is None else {model_id: None},
+            "recording": None if record is None else str(recording),
+            "replay": None
+            if again is None
+            else {"packed": str(packed), "recorded": again.recorded.document(), "now": again.now.document()},
         }
         lines: list[socket.socket] = []
 
@@ -174,7 +197,17 @@ class Gateway:
             for line in lines:
                 session.whole = _finish(line)
             session.traffic = read_ledger(ledger)
-            ledger.unlink(missing_ok=True)
+            if record is not None and recording.exists():
+                session.recording = record(read_file(recording))
+            for path in (ledger, recording, packed):
+                path.unlink(missing_ok=True)
+
+    def _models(self, model_id: str | None) -> dict[str, dict[str, object]]:
+        """How the gateway's process is told of a cell's model; of none, when it has no route."""
+        route = self._routes.get(model_id) if model_id is not None else None
+        if route is None:
+            return {}
+        return {str(model_id): {"upstream": route.upstream, "price": route.price and route.price.document()}}
 
     def _start(self) -> None:
         with self._lock:

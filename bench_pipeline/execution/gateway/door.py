@@ -27,6 +27,8 @@ from bench_pipeline.execution.gateway.apis import (
     failure_of,
 )
 from bench_pipeline.execution.gateway.ledger import LedgerFile
+from bench_pipeline.execution.gateway.recordings import Exchange, RecordingFile
+from bench_pipeline.execution.gateway.replaying import DivergedError, Replay
 from bench_pipeline.execution.gateway.upstreams import Upstream
 from bench_pipeline.execution.redaction import Redactor
 from bench_pipeline.execution.usage.reading import Object, json_bytes, json_value, mapping
@@ -41,6 +43,10 @@ DEFAULT_BOUND = 32_000
 _ADDED_TOKENS = 2_000
 _MAX_ERROR = 64 << 10
 _PASSING = ("rate", "overload")
+# The class of a recorded answer with which a cap turned a request away.
+CAP = "cap"
+EVENTS = "text/event-stream"
+_STREAM = {"content-type": EVENTS, "cache-control": "no-cache"}
 _NOTHING_USED = Use(TokenCounts(0, 0, 0, 0), 0)
 # Both vendors' clients do not ask again when an answer says so; the gateway has done that already.
 _FINAL = {"x-should-retry": "false"}
@@ -56,11 +62,16 @@ class ModelRoute:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that may be sent. ``body`` is what is sent; ``wants_use``: the agent asked for the use itself."""
+    """A request that may be sent, the ``number``-th of its cell's use of a tool.
 
+    ``raw`` is what the agent sent, ``body`` what is sent on; ``wants_use``: the agent asked for the use itself.
+    """
+
+    number: int
     api: Api
     model: str
     route: ModelRoute
+    raw: bytes
     body: bytes
     stream: bool
     wants_use: bool
@@ -81,7 +92,8 @@ class RefusedRequestError(Exception):
 class Answer:
     """What came of one sending: its status, what it used (None: nobody knows), and what went wrong.
 
-    ``begun``: the agent has some of it, so that it cannot be asked for again.
+    ``begun``: the agent has some of it, so that it cannot be asked for again. ``parts`` are what was streamed of it,
+    where that is recorded.
     """
 
     status: int | None = None
@@ -89,10 +101,12 @@ class Answer:
     failure: str | None = None
     told: str | None = None
     body: bytes = b""
+    parts: list[bytes] = field(default_factory=list)
     media: str = "application/json"
     begun: web.StreamResponse | None = None
     wait_s: float | None = None
     sent: bool = True
+    seconds: float | None = None
 
 
 @dataclass
@@ -109,6 +123,8 @@ class Door:
         client: the connections to upstreams.
         redactor: takes keys out of answers.
         first_wait_s: the pause after a first failure; it doubles.
+        recording: where what was asked and answered is kept, if it is.
+        replay: what answers in place of the upstreams, in a replay.
     """
 
     token: str
@@ -120,7 +136,10 @@ class Door:
     client: aiohttp.ClientSession
     redactor: Redactor
     first_wait_s: float
+    recording: RecordingFile | None = None
+    replay: Replay | None = None
     _number: int = 0
+    _asked_before: int = 0
     _under_way: set["asyncio.Task[Any]"] = field(default_factory=set)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -149,17 +168,70 @@ class Door:
             self.ledger.append({"event": "refused", "why": str(refused)})
             return _told(refused.api, refused.status, "invalid_request_error", str(refused))
         try:
-            answer = await self._ask(request, asked)
+            answer = await (self._ask(request, asked) if self.replay is None else self._again(request, asked))
         except CapReachedError as reached:
             self.ledger.append({"event": "capped", "why": str(reached)})
-            return _told(asked.api, 400, "invalid_request_error", f"bench: {reached}")
+            body = asked.api.error("invalid_request_error", f"bench: {reached}")
+            answer = Answer(400, _NOTHING_USED, CAP, str(reached), body)
+        except DivergedError as diverged:
+            self.ledger.append({"event": "diverged", "why": str(diverged)})
+            return _told(asked.api, 400, "invalid_request_error", f"bench: {diverged}")
+        answer.body = self.redactor.redact(answer.body)
+        # Before the agent has all of the answer: what it may build on is kept, whatever happens then.
+        if self.recording is not None:
+            self.recording.append(self._exchange(asked, answer))
         if answer.begun is not None:
             return answer.begun
         return web.Response(
             status=answer.status or 502,
-            body=self.redactor.redact(answer.body),
+            body=answer.body,
             headers={"content-type": answer.media, **(_FINAL if (answer.status or 502) >= 400 else {})},
         )
+
+    def _exchange(self, asked: Asked, answer: Answer) -> Exchange:
+        """What is recorded: the last sending, which is the one that the agent was answered with."""
+        return Exchange(
+            number=asked.number,
+            path=asked.api.path,
+            model=asked.model,
+            upstream=asked.route.upstream.name,
+            status=answer.status or 502,
+            media=answer.media,
+            request=asked.raw,
+            answer=b"".join(answer.parts) if answer.begun is not None else answer.body,
+            whole=answer.sent,
+            use=_use_document(answer.use),
+            failure=answer.failure,
+            told=self._words(answer.told),
+            seconds=answer.seconds,
+        )
+
+    async def _again(self, request: web.Request, asked: Asked) -> Answer:
+        """Answer as it was recorded; what was used then is counted once more."""
+        assert self.replay is not None
+        recorded = self.replay.answer(asked.api.path, mapping(json_value(asked.raw)))
+        if recorded.failure == CAP:
+            raise CapReachedError(recorded.told or "")
+        number = self._number = self._number + 1
+        self._note_sent(number, asked, recorded.upstream)
+        self.ledger.append(
+            {
+                "event": "settled",
+                "n": number,
+                **{name: getattr(recorded, name) for name in ("status", "failure", "told", "use", "seconds")},
+            }
+        )
+        answer = Answer(recorded.status, body=recorded.answer, media=recorded.media)
+        if recorded.media == EVENTS and recorded.status < 300:
+            answer.begun = web.StreamResponse(headers=_STREAM)
+            if await _listens(answer.begun.prepare(request)):
+                await _listens(answer.begun.write(recorded.answer))
+            if not recorded.whole and request.transport is not None:
+                request.transport.abort()
+        return answer
+
+    def _words(self, text: str | None) -> str | None:
+        return self.redactor.redact_text(text) if text else None
 
     async def _read(self, request: web.Request) -> Asked:
         """The request, checked. Raises RefusedRequestError."""
@@ -186,11 +258,11 @@ class Door:
         if not isinstance(body, dict):
             raise RefusedRequestError(400, "the request is not a JSON object", api)
         try:
-            return self._asked(api, body)
+            return self._asked(api, body, raw)
         except RecursionError:
             raise RefusedRequestError(400, "the request is nested too deep", api) from None
 
-    def _asked(self, api: Api, body: Object) -> Asked:
+    def _asked(self, api: Api, body: Object, raw: bytes) -> Asked:
         why = api.refusal(body)
         if why is not None:
             raise RefusedRequestError(400, why, api)
@@ -215,7 +287,9 @@ class Door:
             given = answer = 0
         cost = route.price.most(given, answer) if route.price is not None else Decimal(0)
         held = Amount(1, given + answer, cost)
-        return Asked(api, model, route, sent, stream, wants_use, held, TokenCounts(given, 0, 0, answer))
+        most = TokenCounts(given, 0, 0, answer)
+        self._asked_before += 1
+        return Asked(self._asked_before, api, model, route, raw, sent, stream, wants_use, held, most)
 
     async def _ask(self, request: web.Request, asked: Asked) -> Answer:
         """Send a request, again where a failure may pass, and settle each sending."""
@@ -235,35 +309,38 @@ class Door:
         number = self._number = self._number + 1
         started = time.monotonic()
         answer = Answer(failure="timeout", told="the cell ended before the answer did")
-        self.ledger.append(
-            {
-                "event": "sent",
-                "n": number,
-                "api": asked.api.name,
-                "model": asked.model,
-                "upstream": asked.route.upstream.name,
-                "held": {"input": asked.most.input, "output": asked.most.output},
-            }
-        )
+        self._note_sent(number, asked, asked.route.upstream.name)
         try:
             async with asked.route.upstream:
                 started = time.monotonic()
                 answer = await self._send(request, asked)
         finally:
-            use = answer.use
+            answer.seconds = round(time.monotonic() - started, 6)
             self.ledger.append(
                 {
                     "event": "settled",
                     "n": number,
                     "status": answer.status,
                     "failure": answer.failure,
-                    "told": self.redactor.redact_text(answer.told) if answer.told else None,
-                    "use": None if use is None else {**vars(use.tokens), "reasoning": use.reasoning},
-                    "seconds": round(time.monotonic() - started, 6),
+                    "told": self._words(answer.told),
+                    "use": _use_document(answer.use),
+                    "seconds": answer.seconds,
                 }
             )
-            self.till.settle(self.accounts, asked.held, _used(asked, use))
+            self.till.settle(self.accounts, asked.held, _used(asked, answer.use))
         return answer
+
+    def _note_sent(self, number: int, asked: Asked, upstream: str) -> None:
+        self.ledger.append(
+            {
+                "event": "sent",
+                "n": number,
+                "api": asked.api.name,
+                "model": asked.model,
+                "upstream": upstream,
+                "held": {"input": asked.most.input, "output": asked.most.output},
+            }
+        )
 
     async def _send(self, request: web.Request, asked: Asked) -> Answer:
         upstream = asked.route.upstream
@@ -274,7 +351,7 @@ class Door:
                 answer.media = response.content_type
                 if response.status >= 300:
                     await self._take_error(asked, response, answer)
-                elif response.content_type == "text/event-stream":
+                elif response.content_type == EVENTS:
                     await self._pass_on(request, asked, response, answer)
                 else:
                     await self._take_whole(asked, response, answer)
@@ -331,9 +408,7 @@ class Door:
     ) -> None:
         """Send an answer's events on as they come, and read on when nobody listens any more."""
         seen = StreamUse(asked.api)
-        to_agent = web.StreamResponse(
-            headers={"content-type": "text/event-stream", "cache-control": "no-cache"}
-        )
+        to_agent = web.StreamResponse(headers=_STREAM)
         answer.sent = False
         listening = await _listens(to_agent.prepare(request))
         answer.begun = to_agent
@@ -348,10 +423,12 @@ class Door:
                     only_use = seen.take(event)
                     if not only_use or asked.wants_use:
                         passed.append(event)
-                if passed and listening:
-                    listening = await _listens(to_agent.write(self.redactor.redact(b"".join(passed))))
-            if buffer and listening:
-                listening = await _listens(to_agent.write(self.redactor.redact(bytes(buffer))))
+                if passed:
+                    part = self._part(answer, b"".join(passed))
+                    listening = listening and await _listens(to_agent.write(part))
+            if buffer:
+                part = self._part(answer, bytes(buffer))
+                listening = listening and await _listens(to_agent.write(part))
             answer.sent = True
         finally:
             answer.use = seen.use
@@ -360,8 +437,13 @@ class Door:
         elif not seen.whole:
             answer.sent = False
             _fail(answer, "overload", f"{asked.route.upstream.name} ended an answer before its end")
-        if answer.sent and listening:
-            await _listens(to_agent.write_eof())
+
+    def _part(self, answer: Answer, data: bytes) -> bytes:
+        """A part of a streamed answer as the agent may have it."""
+        clean = self.redactor.redact(data)
+        if self.recording is not None:
+            answer.parts.append(clean)
+        return clean
 
 
 async def _listens(sending: Any) -> bool:
@@ -375,6 +457,10 @@ async def _listens(sending: Any) -> bool:
 
 def _fail(answer: Answer, failure: str, told: str) -> None:
     answer.failure, answer.told = failure, told
+
+
+def _use_document(use: Use | None) -> dict[str, int | None] | None:
+    return None if use is None else {**vars(use.tokens), "reasoning": use.reasoning}
 
 
 def _used(asked: Asked, use: Use | None) -> Amount:

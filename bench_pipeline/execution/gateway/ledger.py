@@ -57,13 +57,16 @@ class Traffic:
     """What went through the gateway for one use of a tool.
 
     ``refused`` counts requests that were not sent, ``cap`` says in words which cap refused one, and ``outage`` the
-    class and words of the failure that the last request ended with.
+    class and words of the failure that the last request ended with. Of a replay, ``diverged`` says which request is not
+    in the recording, and ``unasked`` which one of it was not asked.
     """
 
     exchanges: tuple[Exchange, ...] = ()
     refused: tuple[str, ...] = ()
     cap: str | None = None
     outage: tuple[str, str] | None = None
+    diverged: str | None = None
+    unasked: str | None = None
 
     @property
     def tokens(self) -> TokenCounts:
@@ -89,6 +92,7 @@ class Traffic:
             "refused": list(self.refused),
             "cap": self.cap,
             "outage": None if self.outage is None else {"class": self.outage[0], "said": self.outage[1]},
+            "diverged": self.diverged or self.unasked,
             "tokens": asdict(self.tokens),
             "exchanges": [
                 {
@@ -114,6 +118,8 @@ class _Reading:
     refused: list[str] = field(default_factory=list)
     cap: str | None = None
     outage: tuple[str, str] | None = None
+    diverged: str | None = None
+    unasked: str | None = None
 
     def take(self, event: dict[str, Any]) -> None:
         if event["event"] == "sent":
@@ -124,7 +130,11 @@ class _Reading:
             self.exchanges[event["n"]] = exchange
             failed = exchange.failure in OUTAGES
             self.outage = (str(exchange.failure), exchange.told or "") if failed else None
+        elif event["event"] == "unasked":
+            self.unasked = event["why"]
         else:
+            if event["event"] == "diverged":
+                self.diverged = self.diverged or event["why"]
             self.refused.append(event["why"])
             self.cap = self.cap or (event["why"] if event["event"] == "capped" else None)
 
@@ -139,6 +149,8 @@ def read_ledger(path: Path) -> Traffic:
         tuple(reading.refused),
         reading.cap,
         reading.outage,
+        reading.diverged,
+        reading.unasked,
     )
 
 

@@ -24,6 +24,9 @@ from aiohttp import web
 from bench_pipeline.execution.gateway.accounts import Account, Caps, Till
 from bench_pipeline.execution.gateway.door import MAX_BODY, Door, ModelRoute
 from bench_pipeline.execution.gateway.ledger import LedgerFile
+from bench_pipeline.execution.gateway.masking import Masks
+from bench_pipeline.execution.gateway.recordings import RecordingFile, unpack
+from bench_pipeline.execution.gateway.replaying import Replay
 from bench_pipeline.execution.gateway.upstreams import Upstream, open_client
 from bench_pipeline.execution.redaction import Redactor
 from bench_pipeline.registry.pricing import ModelPrice
@@ -79,8 +82,16 @@ class GatewayProcess:
         """Open a cell's door, and close it when its line says so or ends."""
         loop = asyncio.get_running_loop()
         line.setblocking(False)
-        with line, listener, contextlib.closing(LedgerFile(Path(cell["ledger"]))) as ledger:
+        with contextlib.ExitStack() as open_files:
+            ledger = open_files.enter_context(contextlib.closing(LedgerFile(Path(cell["ledger"]))))
+            for each in (line, listener):
+                open_files.enter_context(each)
             door = self._door(cell, ledger)
+            if cell["recording"] is not None:
+                door.recording = RecordingFile(Path(cell["recording"]))
+                open_files.callback(door.recording.close)
+            if cell["replay"] is not None:
+                door.replay = await asyncio.to_thread(_replay_of, cell["replay"])
             app = web.Application(client_max_size=MAX_BODY)
             app.router.add_route("*", "/{path:.*}", door.handle)
             runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=0.0)
@@ -95,6 +106,9 @@ class GatewayProcess:
                 await door.drain(DRAIN_S)
             finally:
                 await runner.cleanup()
+            unasked = door.replay.unasked() if door.replay is not None else None
+            if unasked is not None:
+                ledger.append({"event": "unasked", "why": unasked})
             with contextlib.suppress(ConnectionError):
                 await loop.sock_sendall(line, DONE)
 
@@ -112,9 +126,21 @@ class GatewayProcess:
             first_wait_s=self._first_wait_s,
         )
 
-    def _route(self, route: dict[str, Any]) -> ModelRoute:
+    def _route(self, route: dict[str, Any] | None) -> ModelRoute:
+        if route is None:
+            return ModelRoute(_NOBODY, None)
         price = None if route["price"] is None else ModelPrice.from_document(route["price"])
         return ModelRoute(self._upstreams[route["upstream"]], price)
+
+
+# The upstream of a replay, which is never asked.
+_NOBODY = Upstream("recording", "", None, concurrency=1)
+
+
+def _replay_of(document: dict[str, Any]) -> Replay:
+    packed = Path(document["packed"]).read_bytes()
+    recorded, now = (Masks.from_document(document[name]) for name in ("recorded", "now"))
+    return Replay(lambda: unpack(packed)[1], recorded, now)
 
 
 async def serve(control: socket.socket) -> None:
