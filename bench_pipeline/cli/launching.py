@@ -111,8 +111,9 @@ def failed_partitions(bench: Bench) -> list[str] | None:
 def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:
     """Materialise the graph over a rectangle of partitions: one run over tiers and attempts, one over attempts.
 
-    With evaluations selected, the second holds only what depends on their verdicts; without, the ledgers are read, and
-    a report is made last, also when a run before it failed. Returns the id of the first run.
+    With evaluations selected, the second holds only what depends on their verdicts, and is left out by a replay, which
+    changes none; without, the ledgers are read, and a report is made last, also when a run before it failed. Returns
+    the id of the first run.
     An error of a step is raised as it is; a failed check is raised as BenchError, and an interrupt as
     KeyboardInterrupt. The run is marked as failed in each of these cases.
     """
@@ -126,6 +127,8 @@ def run_everything(bench: Bench, partitions: Sequence[Partition], options: RunOp
             (key_of(partitions[0]), key_of(partitions[-1])),
             ops={"verdicts": {"config": _config(options)}},
         )
+        if options.replay:
+            return measured
         attempts = (str(partitions[0].attempt), str(partitions[-1].attempt))
         _run(_scoring(definitions, options), instance, home, attempts)
         if not options.selection.evaluations:
@@ -215,6 +218,8 @@ def _config(options: RunOptions) -> dict[str, object]:
         "max_cost_usd": options.max_cost_usd,
         "max_cells": options.max_cells,
         "concurrency": options.concurrency,
+        "record": options.record,
+        "replay": options.replay,
         "plan": options.plan,
     }
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,7 +20,11 @@ from bench_pipeline.cli.output import (
     show,
     wants_plain,
 )
+from bench_pipeline.errors import UsageError
 from bench_pipeline.reports.escaping import plain_text
+
+if TYPE_CHECKING:
+    from bench_pipeline.pipeline.selection import RunOptions
 
 # Of a summary: what is said beside the data, on stderr.
 _BESIDE = {"failures", "unknown_costs"}
@@ -55,6 +59,16 @@ _BESIDE = {"failures", "unknown_costs"}
     metavar="DIGEST",
     help="Refuse to run another plan than this one of a dry run (8 digits suffice).",
 )
+@click.option(
+    "--record/--no-record",
+    default=True,
+    help="Keep what tools ask their models and are answered, to be replayed (default).",
+)
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="Answer tools from recordings in place of models: no key, no network, no cost, no new verdict.",
+)
 @click.option("--concurrency", type=click.IntRange(1, LARGEST), metavar="N", help="Cells side by side.")
 @sandbox_option
 @click.option("--yes", is_flag=True, help="Do not ask before running tools that may cost money.")
@@ -72,6 +86,8 @@ def run(
     max_cost: float | None,
     max_cells: int | None,
     plan: str | None,
+    record: bool,
+    replay: bool,
     concurrency: int | None,
     sandbox: Any,
     yes: bool,
@@ -85,12 +101,20 @@ def run(
     bench run models --dry-run          what would run, what it would cost
     bench run models --max-cells 10     at most ten cells
     bench run models --task date-range  one task
+    bench run models --replay           the recorded cells again, from what models answered then
     bench run                           everything in the project
 
-    Cells that have a verdict are reused. Exit status 3 when a selected cell has no verdict.
+    Cells that have a verdict are reused. Exit status 3 when a selected cell has no verdict; with --replay, 3 when
+    one was not replayed and 4 when one came to something else than was recorded.
     """
     from bench_pipeline.pipeline.bench import Bench
-    from bench_pipeline.pipeline.running import RunRequest, dry_run_document, prepare, summary
+    from bench_pipeline.pipeline.running import (
+        RunRequest,
+        dry_run_document,
+        prepare,
+        replays_document,
+        summary,
+    )
     from bench_pipeline.pipeline.selection import RunOptions, Selection
 
     options = RunOptions(
@@ -101,11 +125,17 @@ def run(
         max_cells=max_cells,
         concurrency=concurrency,
         plan=plan,
+        record=record,
+        replay=replay,
     )
+    _refuse_odd_replay(options)
     bench = Bench(project_root(project_dir), backend=sandbox, read_only=dry_run)
     request = prepare(bench, options)
-    if dry_run:
+    if dry_run and replay:
+        _show_replays(replays_document(request), as_json=as_json, plain=plain)
+    elif dry_run:
         _show_dry_run(dry_run_document(bench, request), as_json=as_json, plain=plain)
+    if dry_run:
         _say_beforehand(request)
         _report_corrupt(bench)
         return 0
@@ -121,6 +151,8 @@ def run(
     bench.on_notice = notice
     with progress(bench, request.to_measure):
         run_id = run_everything(bench, request.partitions, options)
+    if replay:
+        return _end_of_replay(bench, request, run_id, as_json=as_json, plain=plain)
     document = summary(bench, request, run_id)
     _show_summary(document, run_id, as_json=as_json, plain=plain)
     _report_failures(document)
@@ -129,6 +161,66 @@ def run(
         return 130
     assert isinstance(request, RunRequest)
     return 3 if document["not_measured"] else 0
+
+
+def _refuse_odd_replay(options: "RunOptions") -> None:
+    """A replay is of one evaluation, and takes no option that is about measuring or spending."""
+    if not options.replay:
+        return
+    if not options.selection.evaluations:
+        raise UsageError("replaying", "it is of one evaluation", "name one: bench run EVALUATION --replay")
+    odd = {
+        "--fresh": options.fresh,
+        "--retry": options.retry,
+        "--max-cost": options.max_cost_usd is not None,
+        "--max-cells": options.max_cells is not None,
+    }
+    given = [name for name, is_given in odd.items() if is_given]
+    if given:
+        wrong = f"{' and '.join(given)} is about measuring, and a replay measures and spends nothing"
+        raise UsageError("replaying", wrong, "leave it out")
+
+
+def _end_of_replay(bench: Any, request: Any, run_id: str, *, as_json: bool, plain: bool) -> int:
+    """Show what came of a replay; the exit status."""
+    from bench_pipeline.pipeline.replaying import summary
+
+    document = summary(bench, request.actions, request.evaluation, run_id)
+    if as_json:
+        emit_json(document)
+    elif not wants_plain(plain):
+        replayed, same = document["replayed"], document["same"]
+        click.echo(
+            f"{document['cells']} cells: {replayed} replayed, {same} of them to the same end and candidate, "
+            f"{document['not_replayed']} not replayed; nothing was spent"
+        )
+    else:
+        flat = {name: value for name, value in document.items() if name not in {"outcomes", "differences"}}
+        flat |= {f"outcome.{name}": count for name, count in document["outcomes"].items()}
+        click.echo(" ".join(f"{name}={show(value)}" for name, value in {"run": run_id, **flat}.items()))
+    for reason, cells in document["differences"]:
+        click.echo(f"bench: {cells} of {document['cells']} cells: {plain_text(reason)}", err=True)
+    if document["differences"]:
+        click.echo("bench: `bench cell show IDENTITY` has the replays and their evidence", err=True)
+    _report_corrupt(bench)
+    if bench.stop.starting.is_set():
+        return 130
+    if document["same"] < document["replayed"]:
+        return 4
+    return 3 if document["not_replayed"] else 0
+
+
+def _show_replays(document: dict[str, Any], *, as_json: bool, plain: bool) -> None:
+    if as_json:
+        emit_json(document)
+        return
+    counted = ["cells", "replay", "unrecorded"]
+    emit_rows(document["setups"], ["setup", *counted], plain=plain, title="What would be replayed")
+    click.echo(" ".join(f"{name}={document[name]}" for name in counted))
+    for setup in document["setups"]:
+        for reason in setup["reasons"]:
+            click.echo(f"{plain_text(setup['setup'])}: {plain_text(reason)}")
+    click.echo(f"plan_digest={document['plan_digest']}")
 
 
 def _report_failures(document: dict[str, Any]) -> None:

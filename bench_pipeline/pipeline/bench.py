@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bench_pipeline.pipeline.planning import Plan
     from bench_pipeline.pipeline.project_files import ProjectFiles
     from bench_pipeline.policies.comparison import Comparison
+    from bench_pipeline.pipeline.selection import ModelUse
     from bench_pipeline.project import Project, ProjectConfig
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
@@ -226,10 +227,10 @@ class Bench:
         remote = self.project.config.source.remote
         return Bases(self.project.local_dir / "git", self.project.root, remote)
 
-    def kit(self, *, max_cost_usd: float | None = None) -> "Kit":
+    def kit(self, model_use: "ModelUse | None" = None) -> "Kit":
         """What running cells needs: sandbox, workspaces, artifacts redacted of the known credentials, model APIs.
 
-        ``max_cost_usd`` caps what all cells together may ask of model APIs, in place of the project's cap.
+        ``model_use`` says what all cells together may do with those.
         """
         from bench_pipeline.execution.job import Kit
         from bench_pipeline.execution.redaction import Redactor
@@ -249,7 +250,8 @@ class Bench:
             redactor=redactor,
             denied=self._denied(),
             cancel=self.stop.running,
-            gateway=gateway_of(self, max_cost_usd),
+            gateway=gateway_of(self, model_use),
+            record=model_use is not None and model_use.record,
         )
 
     def _denied(self) -> tuple[Path, ...]:

@@ -4,10 +4,11 @@ What belongs here: what happens on the machine of a cell, be it this one or a wo
 which cells are run, in what order and at what cost (``measuring``), and where they run (``engines``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bench_pipeline.pipeline.material import job_of, keep_records, refusal
+from bench_pipeline.pipeline.replaying import recorded_steps, recorded_try, replay_row
 from bench_pipeline.store.schemas import CANDIDATE_PARTS, VERDICT_PARTS
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from bench_pipeline.execution.record import Produced
     from bench_pipeline.pipeline.bench import Bench
     from bench_pipeline.pipeline.planning import Plan
+    from bench_pipeline.pipeline.selection import ModelUse
 
 Row = dict[str, object]
 
@@ -38,27 +40,29 @@ class Item:
 class Done:
     """What came of working on a cell: the stored row, and sentences that a person should read.
 
-    ``row`` is None where nothing came of it; ``why`` says then what ended it.
+    ``row`` is None where nothing came of it; ``why`` says then what ended it. ``difference`` is how a replay came to
+    something else than was recorded.
     """
 
     row: Row | None
     said: tuple[str, ...] = ()
     why: str = "interrupted"
+    difference: str | None = None
 
 
 class CellWork:
     """Works on cells of one plan, on this machine; safe to share between threads.
 
-    ``max_cost_usd`` caps what these cells together may ask of model APIs, in place of the project's cap.
+    ``model_use`` is what these cells together may do with model APIs.
     """
 
-    def __init__(self, bench: "Bench", plan: "Plan", run_id: str, max_cost_usd: float | None) -> None:
-        self._bench, self._plan, self._run_id = bench, plan, run_id
-        self._kit = bench.kit(max_cost_usd=max_cost_usd)
+    def __init__(self, bench: "Bench", plan: "Plan", run_id: str, model_use: "ModelUse") -> None:
+        self._bench, self._plan, self._run_id, self._replays = bench, plan, run_id, model_use.replay
+        self._kit = bench.kit(model_use)
 
     def refusal(self, item: Item) -> str | None:
         """Why the cell cannot be run here at all, or None; asked before anything is spent."""
-        return refusal(self._bench, self._job(item), self._kit)
+        return refusal(self._bench, self._job(item), self._kit, replay=self._replays)
 
     def execute(self, item: Item) -> Done:
         """Run the tool and check what it made."""
@@ -80,6 +84,22 @@ class CellWork:
         job = self._job(item)
         produced = restore(job, self._bench.store)
         return None if produced is None else self._judge(item, job, produced, ())
+
+    def replay(self, item: Item) -> Done:
+        """Run the tool on the recorded answers, and check what it made; kept beside the verdicts."""
+        from bench_pipeline.execution.cell import judge, produce
+
+        job, store = self._job(item), self._bench.store
+        recorded = recorded_try(store, item.identity, item.run_key, recorded_steps(job.setup))
+        if recorded is None:
+            return Done(None, why="its recording is not there any more")
+        recordings = {step: store.artifacts.get(digest) for step, digest in recorded.recordings.items()}
+        judged = judge(job, produce(replace(job, recordings=recordings), self._kit), self._kit)
+        if judged.interrupted:
+            return Done(None)
+        row = replay_row(judged.verdict_row(self._run_id, {}), recorded)
+        store.replays.append(VERDICT_PARTS.from_rows([row]))
+        return Done(row, difference=recorded.difference(row))
 
     def _job(self, item: Item) -> "CellJob":
         return job_of(self._bench, self._plan, item)

@@ -21,6 +21,7 @@ from bench_pipeline import __version__
 from bench_pipeline.errors import RefusedError
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.cell_work import CellWork, Done, Item
+from bench_pipeline.pipeline.selection import ModelUse
 
 if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Backend
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 # How often a stop is looked at while a worker is busy with a cell.
 _LOOK_S = 0.2
+_LOST = "the workers that ran it were lost"
 # How long a cluster may take to answer at all.
 _CONNECT_S = 10
 
@@ -40,6 +42,7 @@ class Work(Protocol):
     def refusal(self, item: Item) -> str | None: ...  # noqa: D102
     def execute(self, item: Item) -> Done: ...  # noqa: D102
     def reverify(self, item: Item) -> Done | None: ...  # noqa: D102
+    def replay(self, item: Item) -> Done: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -57,19 +60,19 @@ class Order:
     project: Path
     backend: "Backend | None"
     run_id: str
-    max_cost_usd: float | None
+    model_use: ModelUse
     version: str = __version__
 
 
 @contextmanager
-def open_engine(bench: Bench, plan: "Plan", run_id: str, max_cost_usd: float | None) -> Iterator[Engine]:
+def open_engine(bench: Bench, plan: "Plan", run_id: str, model_use: ModelUse) -> Iterator[Engine]:
     """The engine that the project's config names; raises RefusedError when it cannot be had.
 
-    ``max_cost_usd`` is what cells together may ask of model APIs, in each process that they run in.
+    ``model_use`` is what cells together may ask of model APIs, in each process that they run in.
     """
     settings, concurrency = bench.project.config.execution, bench.project.config.defaults.concurrency
     if settings.engine == "threads":
-        yield Engine(CellWork(bench, plan, run_id, max_cost_usd), concurrency)
+        yield Engine(CellWork(bench, plan, run_id, model_use), concurrency)
         return
     tried = f"opening the engine {settings.engine}"
     try:
@@ -102,7 +105,7 @@ def open_engine(bench: Bench, plan: "Plan", run_id: str, max_cost_usd: float | N
             raise RefusedError(tried, wrong, "start some: dask worker ADDRESS") from error
         workers = sum(client.nthreads().values())
         yield Engine(
-            _ClusterWork(client, Order(bench.project.root, bench.backend, run_id, max_cost_usd), bench),
+            _ClusterWork(client, Order(bench.project.root, bench.backend, run_id, model_use), bench),
             workers,
         )
 
@@ -123,14 +126,17 @@ class _ClusterWork:
     def execute(self, item: Item) -> Done:
         """See ``Work``."""
         known = self._bench.store.verdicts.history(item.identity).num_rows
-        done: Done = self._ask(
-            _execute, item, known, lost=Done(None, why="the workers that ran it were lost")
-        )
+        done: Done = self._ask(_execute, item, known, lost=Done(None, why=_LOST))
         return done
 
     def reverify(self, item: Item) -> Done | None:
         """See ``Work``."""
         done: Done | None = self._ask(_reverify, item)
+        return done
+
+    def replay(self, item: Item) -> Done:
+        """See ``Work``."""
+        done: Done = self._ask(_replay, item, lost=Done(None, why=_LOST))
         return done
 
     def _ask(self, task: Callable[..., T], item: Item, *more: object, lost: T | None = None) -> T:
@@ -198,7 +204,7 @@ class _Workshop:
             if opened is None or opened.order != order:
                 bench = Bench(order.project, backend=order.backend)
                 plan = bench.plan()
-                work = CellWork(bench, plan, order.run_id, order.max_cost_usd)
+                work = CellWork(bench, plan, order.run_id, order.model_use)
                 opened = self._opened = _Opened(order, bench, plan, work)
         if not opened.plan.has(item.evaluation, item.identity):
             wrong = f"the project at {order.project} plans another {item.setup} on {item.task_id} here"
@@ -235,6 +241,10 @@ def _execute(order: Order, item: Item, known: int) -> Done:
 
 def _reverify(order: Order, item: Item) -> Done | None:
     return _WORKSHOP.open(order, item).work.reverify(item)
+
+
+def _replay(order: Order, item: Item) -> Done:
+    return _WORKSHOP.open(order, item).work.replay(item)
 
 
 def _end(order: Order) -> None:

@@ -7,13 +7,16 @@ What belongs here: which pieces each try has, and choosing one. What does not: t
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench_pipeline.documents import nearest
 from bench_pipeline.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from bench_pipeline.execution.gateway.recordings import Exchange
     from bench_pipeline.store import Store
+
+Kind = Literal["try", "replay"]
 
 
 @dataclass(frozen=True)
@@ -45,21 +48,23 @@ def listed(store: "Store", artifacts: Mapping[str, str]) -> list[dict[str, objec
     return rows
 
 
-def piece(store: "Store", identity: str, name: str, number: int | None = None) -> Evidence:
-    """The piece ``name`` of a cell, from the try ``number`` or from the newest try that has it.
+def piece(
+    store: "Store", identity: str, name: str, number: int | None = None, *, kind: Kind = "try"
+) -> Evidence:
+    """The piece ``name`` of a cell, from the try (or replay) ``number`` or from the newest one that has it.
 
     Raises:
         NotFoundError: there is no such try, or it has no such piece; names those that there are.
     """
-    history = store.verdicts.history(identity)["artifacts"]
+    history = (store.verdicts if kind == "try" else store.replays).history(identity)["artifacts"]
     tries = [dict(artifacts or ()) for artifacts in history.to_pylist()]
     if number is not None:
-        refuse_unknown_try(identity, number, len(tries))
+        refuse_unknown_try(identity, number, len(tries), kind)
     wanted = [number] if number is not None else range(len(tries), 0, -1)
     found = next((place for place in wanted if name in tries[place - 1]), None)
     if found is None:
         known = sorted({piece for place in wanted for piece in tries[place - 1]})
-        where = "no try has it" if number is None else f"try {number} does not have it"
+        where = f"no {kind} has it" if number is None else f"{kind} {number} does not have it"
         close = nearest(name, known)
         hint = f"did you mean {close}? " if close else ""
         raise NotFoundError(
@@ -71,10 +76,46 @@ def piece(store: "Store", identity: str, name: str, number: int | None = None) -
     return Evidence(identity, found, name, digest, store.artifacts.get(digest))
 
 
-def refuse_unknown_try(identity: str, number: int, tries: int) -> None:
-    """Raise NotFoundError unless a cell with so many tries has one of this number."""
+@dataclass(frozen=True)
+class RecordingOf:
+    """What one step of a try asked its model and was answered, in the order in which it asked."""
+
+    identity: str
+    number: int
+    exchanges: tuple["Exchange", ...]
+
+
+def recording_of(store: "Store", identity: str, step: str, number: int | None = None) -> RecordingOf:
+    """The recording of a step, from the try ``number`` or the newest try that has one. Raises NotFoundError."""
+    from bench_pipeline.execution.gateway.recordings import unpack
+
+    found = piece(store, identity, f"{step}.recording", number)
+    exchanges = sorted(unpack(found.data)[1], key=lambda each: each.number)
+    return RecordingOf(identity, found.number, tuple(exchanges))
+
+
+def body(recording: RecordingOf, which: Literal["request", "answer"], number: int) -> Evidence:
+    """One body of a recording. Raises NotFoundError."""
+    for each in recording.exchanges:
+        if each.number == number:
+            data = each.request if which == "request" else each.answer
+            digest = str(each.summary()[f"{which}_sha256"])
+            return Evidence(recording.identity, recording.number, f"{which} {number}", digest, data)
+    there = ", ".join(str(each.number) for each in recording.exchanges) or "none"
+    raise NotFoundError(
+        f"opening {which} {number} of the cell {recording.identity[:12]}",
+        "its recording does not have it",
+        f"recorded: {there}",
+    )
+
+
+def refuse_unknown_try(identity: str, number: int, tries: int, kind: Kind = "try") -> None:
+    """Raise NotFoundError unless a cell with so many tries, or replays, has one of this number."""
     if number > tries:
-        there = {0: "it was never tried", 1: "it was tried once"}.get(tries, f"it has the tries 1 to {tries}")
+        many, done = {"try": ("tries", "tried"), "replay": ("replays", "replayed")}[kind]
+        there = {0: f"it was never {done}", 1: f"it was {done} once"}.get(
+            tries, f"it has the {many} 1 to {tries}"
+        )
         raise NotFoundError(
-            f"opening try {number} of the cell {identity[:12]}", there, "tries count from 1, the oldest"
+            f"opening {kind} {number} of the cell {identity[:12]}", there, f"{many} count from 1, the oldest"
         )

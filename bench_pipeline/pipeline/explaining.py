@@ -64,9 +64,9 @@ def explain(bench: "Bench", identity: str, other: str | None = None) -> dict[str
 
 
 def show(bench: "Bench", identity: str, number: int | None = None) -> dict[str, Any]:
-    """Everything that is known of a cell: where it is planned, and every try with its cost and evidence.
+    """Everything that is known of a cell: where it is planned, and every try and replay with its cost and evidence.
 
-    Tries are numbered from 1, the oldest; ``number`` asks for one of them. Raises NotFoundError when it is not
+    Both are numbered from 1, the oldest; ``number`` asks for one of the tries. Raises NotFoundError when it is not
     there.
     """
     cells = bench.store.tables.read("evaluation_cells")
@@ -75,15 +75,26 @@ def show(bench: "Bench", identity: str, number: int | None = None) -> dict[str, 
     tries = priced(rows, bench.prices).to_pylist() if rows.num_rows else []
     if number is not None:
         refuse_unknown_try(identity, number, len(tries))
-    for place, row in enumerate(tries, 1):
-        row["try"] = place
+    replays = [] if number is not None else bench.store.replays.history(identity).to_pylist()
+    shown = [
+        *({**row, "try": place, "source": "executed"} for place, row in enumerate(tries, 1)),
+        *(
+            {**row, "replay": place, "source": "replayed", "cost_usd": 0.0}
+            for place, row in enumerate(replays, 1)
+        ),
+    ]
+    for row in shown:
         for key in ("identity", "run_key", "verify_key"):
             row[key] = row[key].hex()
         for key in ("artifacts", "phases"):
             row[key] = dict(row[key] or ())
         row["evidence"] = listed(bench.store, row["artifacts"])
-    chosen = [row for row in tries if number in {None, row["try"]}]
-    return {"identity": identity, "planned": planned, "tries": chosen}
+    return {
+        "identity": identity,
+        "planned": planned,
+        "tries": [row for row in shown if "try" in row and number in {None, row["try"]}],
+        "replays": [row for row in shown if "replay" in row],
+    }
 
 
 def _record(bench: "Bench", identity: str) -> Record:

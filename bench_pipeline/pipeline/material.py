@@ -10,7 +10,7 @@ from bench_pipeline.documents import Name, StrictModel, Text, read_jsonl
 from bench_pipeline.errors import DocumentError, NotFoundError, Problem, RefusedError
 from bench_pipeline.identity import IDENTITY_RECIPE, RUN_RECIPE, VERIFY_RECIPE, canonical_json, digest_bytes
 from bench_pipeline.pipeline.programs import program_problem
-from bench_pipeline.pipeline.upstreams import upstream_problem
+from bench_pipeline.pipeline.upstreams import door_problem, upstream_problem
 from bench_pipeline.tasks import copy_tree, tree_digest
 from bench_pipeline.tasks.paths import in_cache
 
@@ -150,15 +150,19 @@ def job_of(bench: "Bench", plan: "Plan", cell: PlannedCell) -> "CellJob":
     )
 
 
-def refusal(bench: "Bench", job: "CellJob", kit: "Kit") -> str | None:
-    """Why a cell cannot be run on this machine at all, or None; asked before anything is spent."""
+def refusal(bench: "Bench", job: "CellJob", kit: "Kit", *, replay: bool) -> str | None:
+    """Why a cell cannot be run on this machine at all, or None; asked before anything is spent.
+
+    A ``replay`` asks no model API.
+    """
     from bench_pipeline.execution.invocation import network_refusal
 
     if job.task.verify.network and kit.sandbox.isolates:
         return "verify.network needs a network, and an isolated sandbox has none"
     for leaf in job.setup.leaves():
         why = network_refusal(leaf.definition, kit.sandbox, leaf.effects().values())
-        why = why or program_problem(bench, leaf, job.tool_files) or upstream_problem(bench, leaf)
+        why = why or program_problem(bench, leaf, job.tool_files)
+        why = why or (door_problem if replay else upstream_problem)(bench, leaf)
         if why is not None:
             return why
     return None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.bench import CellEvent
 from bench_pipeline.pipeline.cell_work import Done, Item, Row
 from bench_pipeline.pipeline.cells import in_partition
@@ -23,6 +22,7 @@ from bench_pipeline.pipeline.collecting import binary_keys, collect_verdicts
 from bench_pipeline.pipeline.engines import Work, open_engine
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.pricing import priced, total
+from bench_pipeline.pipeline.replaying import REPLAY, UNRECORDED, decide
 from bench_pipeline.pipeline.running import labels_to_run, refuse_other_plan
 from bench_pipeline.pipeline.selection import Partition, RunOptions
 from bench_pipeline.pipeline.spending import budget_of
@@ -99,13 +99,7 @@ def write_verdicts(
     """
     plan = bench.plan()
     covered = _covered(plan.cells, partitions)
-    actions = decide_actions(
-        bench.store,
-        select(covered, options.selection),
-        tries=bench.project.config.tries,
-        fresh=options.fresh,
-        retry=options.retry > 0,
-    )
+    actions = decide(bench, plan, select(covered, options.selection), options)
     refuse_other_plan(actions, options.plan)
     run = _Run(bench, plan, options, run_id, log)
     run.budget.check(labels_to_run(actions))
@@ -177,13 +171,13 @@ class _Run:
 
         Cells that another process works on come last, so that two runs at once share the work.
         """
-        todo = [item for item in items if item.action in ("run", "reverify")]
+        todo = [item for item in items if item.action in ("run", "reverify", REPLAY)]
         if not todo:
             return
         stop = self.bench.stop
         busy: list[Item] = []
-        cap = self.options.max_cost_usd
-        with open_engine(self.bench, self.plan, self.run_id, cap) as engine, self.bench.interrupts(stop):
+        use = self.options.model_use
+        with open_engine(self.bench, self.plan, self.run_id, use) as engine, self.bench.interrupts(stop):
             workers = self.options.concurrency or engine.workers
             # Lazy: the second pool starts when the first is done, and ``busy`` is complete.
             first = work(
@@ -244,10 +238,12 @@ class _Run:
         if why is not None:
             self._say_once([f"{item.setup} is not run: {why}"])
             return Deed(item, "skipped", "not_attempted", why)
+        started = datetime.now(UTC)
+        if item.action == REPLAY:
+            return replace(self._replay(item, where), started_at=started, ended_at=datetime.now(UTC))
         reusable = self.plan.row(item.evaluation, item.identity)["reusable"]
         if not self.options.fresh and reusable and self._known(item):
             return Deed(item, "reused", "known", "measured by another run meanwhile")
-        started = datetime.now(UTC)
         deed = self._reverify(item, where) if candidate and reusable else None
         deed = deed or self._execute(item, where)
         return replace(deed, started_at=started, ended_at=datetime.now(UTC))
@@ -305,6 +301,13 @@ class _Run:
             return Deed(item, "skipped", "not_attempted", done.why)
         return Deed(item, "reverified", str(done.row["outcome"]), _text(done.row["reason"]), cost_usd=0.0)
 
+    def _replay(self, item: Item, where: Work) -> Deed:
+        """Run the tool on the recorded answers; nothing is spent."""
+        done = where.replay(item)
+        if done.row is None:
+            return Deed(item, "skipped", "not_attempted", done.why)
+        return Deed(item, "replayed", str(done.row["outcome"]), done.difference, cost_usd=0.0)
+
     def _cost(self, row: Row) -> float | None:
         table = VERDICT_PARTS.from_rows([row])
         cost: float | None = priced(table, self.bench.prices)["cost_usd"][0].as_py()
@@ -339,8 +342,8 @@ def _left_alone(item: Item) -> Deed:
     """The deed of an identity that nothing is done with, or not yet."""
     if item.action == "reuse":
         return Deed(item, "reused", "known")
-    if item.action == "exhausted":
-        return Deed(item, "skipped", "exhausted", item.reason)
+    if item.action in ("exhausted", UNRECORDED):
+        return Deed(item, "skipped", item.action, item.reason)
     return Deed(item, "skipped", "not_attempted", "stopped before it started")
 
 

@@ -4,7 +4,7 @@ What belongs here: what a definition says about its program's place, and the ref
 looking into the sandbox (``environment``), and what else a tool needs (credentials and network: ``execution``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from bench_pipeline.errors import NotFoundError
 from bench_pipeline.execution.sandbox.base import SEARCH_PATH
+from bench_pipeline.pipeline.replaying import REPLAY
 from bench_pipeline.registry.placeholders import placeholders
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def refuse_missing_programs(bench: "Bench", plan: "Plan", actions: pa.Table) -> 
     The whole run is refused, cells of other setups too: half of an evaluation compares nothing.
     """
     problems: dict[str, str] = {}
-    for leaf, tool_files in leaves_to_run(plan, actions):
+    for leaf, tool_files in leaves_to_run(plan, actions, ("run", REPLAY)):
         problem = program_problem(bench, leaf, tool_files)
         if problem is not None:
             problems.setdefault(leaf.tool, problem)
@@ -38,9 +39,11 @@ def refuse_missing_programs(bench: "Bench", plan: "Plan", actions: pa.Table) -> 
         raise NotFoundError("starting tools", f"programs are not where cells look for them\n  {listed}")
 
 
-def leaves_to_run(plan: "Plan", actions: pa.Table) -> "Iterator[tuple[StepSetup, Mapping[str, Path]]]":
-    """Each use of a tool that would be run, with the project files of the tools of its setup."""
-    to_run = actions.filter(pc.equal(actions["action"], "run"))
+def leaves_to_run(
+    plan: "Plan", actions: pa.Table, which: Sequence[str] = ("run",)
+) -> "Iterator[tuple[StepSetup, Mapping[str, Path]]]":
+    """Each use of a tool in the cells with one of these actions, with the project files of the tools of its setup."""
+    to_run = actions.filter(pc.is_in(actions["action"], value_set=pa.array(which, pa.string())))
     for row in to_run.group_by(["evaluation", "setup_digest"]).aggregate([]).to_pylist():
         planned = plan.setups[row["evaluation"], row["setup_digest"]]
         for leaf in planned.setup.leaves():

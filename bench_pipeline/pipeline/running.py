@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench_pipeline.errors import DocumentError, NotFoundError, NothingToEvaluateError, RefusedError
-from bench_pipeline.pipeline.actions import decide_actions
 from bench_pipeline.pipeline.displacing import displaced
 from bench_pipeline.pipeline.forecast import forecast, plan_digest
 from bench_pipeline.pipeline.planning import Plan, select
 from bench_pipeline.pipeline.policy_receipts import calls_to_make
 from bench_pipeline.pipeline.pricing import total
 from bench_pipeline.pipeline.programs import refuse_missing_programs
+from bench_pipeline.pipeline.replaying import REPLAY, decide, dry_run
 from bench_pipeline.pipeline.selection import TIERS, Partition, RunOptions, Selection, rectangle
 from bench_pipeline.pipeline.spending import budget_of
 from bench_pipeline.pipeline.unpriced import unknown_costs
@@ -53,10 +53,9 @@ class RunRequest:
 
     @property
     def to_measure(self) -> int:
-        """How many cells would run a tool or be checked again."""
-        return int(
-            pc.sum(pc.is_in(self.actions["action"], value_set=pa.array(["run", "reverify"]))).as_py() or 0
-        )
+        """How many cells would run a tool, be checked again or be replayed."""
+        work = pa.array(["run", "reverify", REPLAY])
+        return int(pc.sum(pc.is_in(self.actions["action"], value_set=work)).as_py() or 0)
 
 
 def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
@@ -72,9 +71,7 @@ def prepare(bench: "Bench", options: RunOptions) -> RunRequest:
     cells = select(plan.cells, options.selection)
     if cells.num_rows == 0 and not (options.selection == Selection() and list_comparisons(bench.project)):
         raise NothingToEvaluateError("selecting cells", *_why_empty(bench, plan))
-    actions = decide_actions(
-        bench.store, cells, tries=bench.project.config.tries, fresh=options.fresh, retry=options.retry > 0
-    )
+    actions = decide(bench, plan, cells, options)
     refuse_other_plan(actions, options.plan)
     refuse_missing_programs(bench, plan, actions)
     refuse_unreachable_models(bench, plan, actions, options)
@@ -217,6 +214,11 @@ def dry_run_document(bench: "Bench", request: RunRequest) -> dict[str, object]:
     ]
     document["left_out"] = dict(request.left_out)
     return document
+
+
+def replays_document(request: RunRequest) -> dict[str, object]:
+    """What the request, which replays, would do."""
+    return dry_run(request.actions, request.evaluation, plan_digest(request.actions))
 
 
 def summary(bench: "Bench", request: RunRequest, run_id: str) -> dict[str, object]:

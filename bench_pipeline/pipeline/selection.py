@@ -31,7 +31,8 @@ class RunOptions:
     """How the selected cells are run.
 
     ``fresh`` measures again what has a verdict; ``retry`` is how often an execution failure is tried again in
-    this run; ``plan`` refuses to run any other plan than the one with this digest.
+    this run; ``plan`` refuses to run any other plan than the one with this digest. ``record`` keeps what tools ask
+    their models and are answered; ``replay`` answers them from that, and measures nothing.
     """
 
     selection: Selection = Selection()
@@ -41,6 +42,26 @@ class RunOptions:
     max_cells: int | None = None
     concurrency: int | None = None
     plan: str | None = None
+    record: bool = True
+    replay: bool = False
+
+    @property
+    def model_use(self) -> "ModelUse":
+        """What tools may do with model APIs."""
+        return ModelUse(self.max_cost_usd, self.record, self.replay)
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """What the tools of a run may do with model APIs.
+
+    ``max_cost_usd`` caps what all cells together may ask of them, in place of the project's cap; ``record`` and
+    ``replay`` as in ``RunOptions``.
+    """
+
+    max_cost_usd: float | None = None
+    record: bool = False
+    replay: bool = False
 
 
 def rectangle(tiers: Iterable[str], attempts: Iterable[int]) -> tuple[Partition, ...]:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from bench_pipeline.execution.gateway import Gateway
     from bench_pipeline.pipeline.bench import Bench
     from bench_pipeline.pipeline.planning import Plan
-    from bench_pipeline.pipeline.selection import RunOptions
+    from bench_pipeline.pipeline.selection import ModelUse, RunOptions
 
 
-def gateway_of(bench: "Bench", max_cost_usd: float | None) -> "Gateway":
-    """The gateway of one run; its process starts with the first tool that needs it."""
+def gateway_of(bench: "Bench", use: "ModelUse | None") -> "Gateway":
+    """The gateway of one run; its process starts with the first tool that needs it. That of a replay leads nowhere."""
     from bench_pipeline.execution.gateway import Caps, Gateway, Route, UpstreamSettings
+
+    if use is not None and use.replay:
+        return Gateway({}, {})
+    max_cost_usd = use.max_cost_usd if use is not None else None
 
     spending, upstreams = bench.project.config.spending, bench.project.config.upstreams
     return Gateway(
@@ -72,14 +76,22 @@ def upstream_problem(bench: "Bench", leaf: "StepSetup", *, capped: bool = False)
     """
     if not leaf.definition.model_apis:
         return None
-    if bench.sandbox.loopback == "closed":
-        return f"the {bench.sandbox.name} sandbox gives cells no way to model APIs: use --sandbox bubblewrap"
+    closed = door_problem(bench, leaf)
+    if closed is not None:
+        return closed
     if leaf.model_id is None:
         return "it needs a model: name one in the evaluation"
     capped = capped or bench.project.config.spending.cell.max_cost_usd is not None
     if capped and bench.prices.price(leaf.model_id) is None:
         return f"no price of {leaf.model_id} is known, so a cap in USD cannot be kept: add it to pricing.yaml"
     return unroutable(bench, leaf.model_id) or _unopened(bench, leaf.model_id)
+
+
+def door_problem(bench: "Bench", leaf: "StepSetup") -> str | None:
+    """Why one use of a tool would not even reach the gateway; None when it would, or needs none."""
+    if leaf.definition.model_apis and bench.sandbox.loopback == "closed":
+        return f"the {bench.sandbox.name} sandbox gives cells no way to model APIs: use --sandbox bubblewrap"
+    return None
 
 
 def _unopened(bench: "Bench", model: str) -> str | None:

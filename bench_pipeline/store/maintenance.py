@@ -39,6 +39,7 @@ class VerifyReport:
 
     verdict_rows: int = 0
     candidate_rows: int = 0
+    replay_rows: int = 0
     table_rows: int = 0
     parts: int = 0
     table_files: int = 0
@@ -55,6 +56,8 @@ class CompactReport:
     verdict_parts: int
     candidate_parts_before: int
     candidate_parts: int
+    replay_parts_before: int
+    replay_parts: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def verify(store: "Store", *, put_aside: bool = False) -> VerifyReport:
     """
     report = VerifyReport()
     referred = Unreferenced(store, store.artifacts.digests())
-    for log in (store.verdicts.log, store.candidates.log):
+    for log in store.logs:
         for info in log.parts():
             rows = _checked(store, report, info, log.layout, put_aside=put_aside)
             if rows is None:
@@ -81,8 +84,10 @@ def verify(store: "Store", *, put_aside: bool = False) -> VerifyReport:
             report.parts += 1
             if log is store.verdicts.log:
                 report.verdict_rows += rows.num_rows
-            else:
+            elif log is store.candidates.log:
                 report.candidate_rows += rows.num_rows
+            else:
+                report.replay_rows += rows.num_rows
             for digest in digests_of_rows(rows):
                 if not referred.kept(digest) and not store.artifacts.exists(digest):
                     report.findings.append(
@@ -102,7 +107,7 @@ def compact(store: "Store") -> CompactReport:
     """Merge small parts into large ones sorted by key; rows and answers stay the same."""
     store.refuse_read_only("compacting the store")
     counts: list[int] = []
-    for log in (store.verdicts.log, store.candidates.log):
+    for log in store.logs:
         with store.lock(log.lock_name):
             counts += log.compact()
     return CompactReport(*counts)
@@ -112,7 +117,7 @@ def migrate(store: "Store") -> MigrateReport:
     """Rewrite every part and table file of an older version in the current one."""
     store.refuse_read_only("migrating the store")
     parts = 0
-    for log in (store.verdicts.log, store.candidates.log):
+    for log in store.logs:
         with store.lock(log.lock_name):
             parts += sum(_migrate_part(store, log, info) for info in log.parts())
     tables = sum(_migrate_table(store, info, schema) for info, schema in _table_files(store))

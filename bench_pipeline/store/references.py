@@ -67,7 +67,7 @@ class Unreferenced:
         return [digest for digest in digests if self.left.pop(digest, None) is not None]
 
     def _direct(self) -> Iterator[list[str]]:
-        for log in (self._store.verdicts.log, self._store.candidates.log):
+        for log in self._store.logs:
             for info in log.parts():
                 rows = log.read(info)
                 if rows is not None:

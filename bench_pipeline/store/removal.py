@@ -9,7 +9,7 @@ the next clean-up finds; never rows whose evidence is gone.
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +49,7 @@ class ForgetReport:
     identity: str
     verdict_rows: int
     candidate_rows: int
+    replay_rows: int
     table_rows: int
     artifacts: int
 
@@ -101,11 +102,12 @@ def forget(store: "Store", identity: str) -> ForgetReport:
         removed = _without(store.verdicts.log, "identity", [key])
         alone = _keys_of_no_other(store, set(rows["run_key"].to_pylist()))
         candidates = _without(store.candidates.log, "run_key", alone)
-        for table in candidates:
+        replays = _without(store.replays.log, "identity", [key])
+        for table in (*candidates, *replays):
             named |= digests_of_rows(table)
         named |= {run_key.hex() for run_key in alone}
         from_tables = sum(_without_table(store, name, identity) for name in _MEASURED_TABLES)
-        counts = sum(t.num_rows for t in removed), sum(t.num_rows for t in candidates), from_tables
+        counts = _rows_in(removed), _rows_in(candidates), _rows_in(replays), from_tables
         if not any(counts):
             raise NotFoundError(
                 f"forgetting {identity}", "the store knows nothing of it", "check the identity"
@@ -116,7 +118,9 @@ def forget(store: "Store", identity: str) -> ForgetReport:
 @contextmanager
 def _parts_held(store: "Store") -> Iterator[None]:
     """Keep parts from being merged: while references are counted, each row has to be found."""
-    with store.lock(store.verdicts.log.lock_name), store.lock(store.candidates.log.lock_name):
+    with ExitStack() as held:
+        for log in store.logs:
+            held.enter_context(store.lock(log.lock_name))
         yield
 
 
@@ -133,6 +137,10 @@ def _without(log: PartLog, column: str, keys: Iterable[bytes]) -> list[pa.Table]
             removed.append(rows.filter(hit))
             log.replace([info], rows.filter(pc.invert(hit)))
     return removed
+
+
+def _rows_in(tables: Iterable[pa.Table]) -> int:
+    return sum(table.num_rows for table in tables)
 
 
 def _keys_of_no_other(store: "Store", run_keys: set[bytes]) -> set[bytes]:

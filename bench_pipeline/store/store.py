@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from bench_pipeline.store.artifacts import Artifacts
     from bench_pipeline.store.candidates import Candidates
     from bench_pipeline.store.maintenance import CompactReport, MigrateReport, VerifyReport
-    from bench_pipeline.store.parts import Surroundings
+    from bench_pipeline.store.parts import PartLog, Surroundings
     from bench_pipeline.store.removal import ForgetReport, GcReport
+    from bench_pipeline.store.replays import Replays
     from bench_pipeline.store.tables import Tables
     from bench_pipeline.store.verdicts import Verdicts
 
@@ -80,6 +81,18 @@ class Store:
         from bench_pipeline.store.candidates import Candidates
 
         return Candidates(self._surroundings)
+
+    @cached_property
+    def replays(self) -> "Replays":
+        """What came of replaying cells, by identity; nothing that counts."""
+        from bench_pipeline.store.replays import Replays
+
+        return Replays(self._surroundings)
+
+    @property
+    def logs(self) -> "tuple[PartLog, ...]":
+        """Everything that is kept in parts."""
+        return (self.verdicts.log, self.candidates.log, self.replays.log)
 
     @cached_property
     def artifacts(self) -> "Artifacts":

@@ -54,6 +54,8 @@ class VerdictsConfig(dg.Config):
     max_cost_usd: float | None = Field(None, description="Start no cell that could exceed this many dollars.")
     max_cells: int | None = Field(None, description="Run the tool for at most so many cells.")
     concurrency: int | None = Field(None, description="Cells side by side; null takes the project's.")
+    record: bool = Field(True, description="Keep what tools ask their models and are answered.")
+    replay: bool = Field(False, description="Answer tools from recordings; nothing is measured or spent.")
     plan: str | None = Field(None, description="Refuse any other plan than this digest of a dry run.")
 
     def options(self, keys: Sequence[str]) -> RunOptions:
@@ -72,6 +74,8 @@ class VerdictsConfig(dg.Config):
             max_cost_usd=self.max_cost_usd,
             max_cells=self.max_cells,
             concurrency=self.concurrency,
+            record=self.record,
+            replay=self.replay,
             plan=self.plan,
         )
 
