@@ -1,7 +1,7 @@
 """``bench run``: run one evaluation, or everything, through the project's Dagster instance."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -205,6 +205,11 @@ def _end_of_replay(bench: Any, request: Any, run_id: str, *, as_json: bool, plai
     _report_corrupt(bench)
     if bench.stop.starting.is_set():
         return 130
+    return status_of_replay(document)
+
+
+def status_of_replay(document: Mapping[str, Any]) -> int:
+    """The exit status: 4 when a cell came to something else than was recorded, 3 when one was not replayed."""
     if document["same"] < document["replayed"]:
         return 4
     return 3 if document["not_replayed"] else 0

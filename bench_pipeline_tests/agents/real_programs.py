@@ -1,5 +1,7 @@
 """An evaluation of two tasks through the real program of each built-in agent, in bubblewrap, with a scripted model.
 
+Each is measured, recorded on the way, and then replayed without any server.
+
 ``make test-agents`` installs the programs into ``.agents`` first (about 2 GB). They are started by their paths, and
 that folder is shown to cells, so that nothing is installed on the machine.
 """
@@ -44,6 +46,7 @@ PROGRAMS = {
     "mini-swe-agent": AGENTS / "mini" / "bin" / "mini",
     "aider": AGENTS / "aider" / "bin" / "aider",
 }
+LIMITS = {"cell_timeout": "180s", "resources": {"memory": "4GiB", "pids": 512}}
 DONE: Step = {"text": "Fixed."}
 SCRIPTS: dict[str, Sequence[Step]] = {
     "claude-code": ({"calls": [("Bash", {"command": FIX, "description": "fix"})]}, DONE),
@@ -86,14 +89,14 @@ def _shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_two_tasks_are_solved_and_everything_is_counted(make: Make, name: str) -> None:
+def test_two_tasks_are_solved_counted_and_replayed_with_the_server_off(make: Make, name: str) -> None:
     side = None if name == "aider" else {"text": "A title"}
     tool = definition(name)
     key, model = next((key, each) for key, each in tool["models"].items() if each.get("effort"))
     with model_server(*SCRIPTS[name] * 2, side=side) as server:
         project = make("alpha", "beta")
         project.configure(
-            defaults={"cell_timeout": "180s", "resources": {"memory": "4GiB", "pids": 512}},
+            defaults=LIMITS,
             upstreams={"scripted": {"base_url": server.url, "models": [model["id"]]}},
         )
         project.document("tools/real.yaml", "Tool", tool)
@@ -101,10 +104,19 @@ def test_two_tasks_are_solved_and_everything_is_counted(make: Make, name: str) -
         project.document("evaluations/one.yaml", "Evaluation", {"tools": [block]})
         measured = project.measure("one", backend="bubblewrap", concurrency=1)
     asked = len(server.requests)
+    # The server is off: a replay asks nobody, and finds no upstream either.
+    project.configure(defaults=LIMITS, upstreams={})
+    replayed = project.measure("one", backend="bubblewrap", concurrency=1, replay=True)
     assert [(row["outcome"], row["reason"]) for row in measured.rows] == [("passed", None)] * 2
     assert sum(row["turns"] for row in measured.rows) == asked
     assert sum(row["tokens_output"] for row in measured.rows) == 40 * asked
     assert not any(row["orphans"] for row in measured.rows)
+    assert [(deed["action"], deed["reason"]) for deed in replayed.deeds] == [("replayed", None)] * 2
+    assert replayed.rows == measured.rows
+    for row in measured.rows:
+        (again,) = Bench(project.root).store.replays.history(row["identity"]).to_pylist()
+        assert dict(again["artifacts"])["patch"] == dict(row["artifacts"])["patch"]
+        assert (again["outcome"], again["tokens_output"]) == ("passed", row["tokens_output"])
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
