@@ -37,8 +37,8 @@ JOBS: dict[str, Any] = {
             "verdicts_checks",
         ],
         "config": [
-            "attempts", "concurrency", "evaluations", "fresh", "max_cells", "max_cost_usd", "plan", "retry", "tasks",
-            "tiers",
+            "attempts", "concurrency", "evaluations", "fresh", "max_cells", "max_cost_usd", "plan", "record", "replay",
+            "retry", "tasks", "tiers",
         ],
     },
     "score": {
