@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from bench_pipeline.pipeline.environment import Environment
     from bench_pipeline.pipeline.planning import Plan
     from bench_pipeline.pipeline.project_files import ProjectFiles
-    from bench_pipeline.policies.comparison import Comparison
     from bench_pipeline.pipeline.selection import ModelUse
+    from bench_pipeline.policies.comparison import Comparison
     from bench_pipeline.project import Project, ProjectConfig
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
