@@ -1,5 +1,6 @@
 """``bench ledger``: sums up results that others measured."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -58,7 +59,8 @@ def summarize(
         unparsable_text,
     )
 
-    document = summarize_file(file, project_root(project_dir))
+    compiling = partial(notice, "compiling what reads large ledgers, once")
+    document = summarize_file(file, project_root(project_dir), compiling)
     if as_json:
         emit_json(document)
     elif wants_plain(plain):

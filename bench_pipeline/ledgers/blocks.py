@@ -16,8 +16,8 @@ from bench_pipeline.documents.files import open_regular
 from bench_pipeline.documents.jsonl import MAX_LINE_BYTES
 from bench_pipeline.errors import BenchError
 
-# Decoded rows take several times the memory of their bytes.
-BLOCK_BYTES = 1 << 20
+# Every thread holds a few of them.
+BLOCK_BYTES = 2 << 20
 # What is lost at most of a compressed ledger that is cut off.
 _PIECE_BYTES = 1 << 14
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -114,7 +114,7 @@ def blocks(stream: Readable, *, at_start: bool = True, size: int | None = None) 
                 yield Block(data[first:end])
             rest = data[end:]
         else:
-            yield Block(rest + data[:end])
+            yield Block(b"".join((rest, memoryview(data)[:end])))
             rest = data[end:]
         if len(rest) > MAX_LINE_BYTES:
             # Enough to know that the line is too long.

@@ -7,8 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
 FLAGS = ("valid", "passed")
 SHARES = ("partial", "f2p")
 COUNTS = (
@@ -21,9 +19,10 @@ COUNTS = (
     "p2p_passed",
     "p2p_total",
 )
+NUMBERS = (*FLAGS, *SHARES, *COUNTS)
 TEXTS = ("route", "task_id")
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
-    **{name: (name,) for name in (*TEXTS, *FLAGS, *SHARES, *COUNTS)},
+    **{name: (name,) for name in (*TEXTS, *NUMBERS)},
     "valid": ("valid", "valid_for_score", "included_in_score"),
     "passed": ("passed", "reward", "resolved", "reward_binary"),
     "partial": ("partial", "reward_partial"),
@@ -37,25 +36,13 @@ FIELD_OF = {spelling: field for field, spellings in SPELLINGS.items() for spelli
 # JSON numbers that every program reads alike (RFC 8259); larger counts are out of range.
 LARGEST_COUNT = 2**53 - 1
 
-# Flags are numbers until they are judged, for 0 and 1 are flags too and 0.5 is one that is out of range.
-READ = pa.schema(
-    [
-        ("line", pa.int64()),
-        *((name, pa.string()) for name in TEXTS),
-        *((name, pa.float64()) for name in (*FLAGS, *SHARES)),
-        *((name, pa.int64()) for name in COUNTS),
-        ("fault", pa.string()),
-        ("extra", pa.string()),
-    ]
-)
-
 
 class _FaultError(ValueError):
     """What is wrong with a value, as the reason why its row is invalid."""
 
 
 def read_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of one row under the names of READ, without its line; ``fault`` says what could not be read."""
+    """The values of one row by field; ``fault`` says what could not be read, ``extra`` what is no field of ours."""
     values: dict[str, Any] = {}
     faults = []
     for spelling, value in row.items():

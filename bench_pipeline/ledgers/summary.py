@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from bench_pipeline.ledgers.routes import FAIR, KINDS, ROUTER
+from bench_pipeline.ledgers.validity import Judged
 
 # Sums of fractions are kept as whole numbers of this unit, so that neither order nor pieces change them.
 _UNIT = 2**60
@@ -82,8 +82,8 @@ class Summary:
     unparsable_line_numbers: list[int] = field(default_factory=list)
     incomplete_tail: bool = False
 
-    def add_rows(self, rows: pa.Table) -> None:
-        """Add judged rows (``validity.judge``)."""
+    def add_rows(self, rows: Judged) -> None:
+        """Add judged rows."""
         for route, sums in _by_route(rows).items():
             known = self.routes.setdefault(route, RouteSums(sums.kind))
             known.add(sums)
@@ -157,42 +157,39 @@ class Summary:
         return cls(**{**state, "routes": routes})
 
 
-def _by_route(rows: pa.Table) -> dict[str | None, RouteSums]:
+def _by_route(judged: Judged) -> dict[str | None, RouteSums]:
     """The sums of a block of rows."""
-    encoded = rows["route"].combine_chunks().dictionary_encode(null_encoding="encode")
-    codes = encoded.indices.to_numpy()
-    names = encoded.dictionary.to_pylist()
-    _, firsts = np.unique(codes, return_index=True)
-    found = [RouteSums(kind) for kind in rows["kind"].take(pa.array(firsts)).to_pylist()]
-    valid = rows["valid"].to_numpy()
-    passed = rows["passed"].fill_null(False).to_numpy() & valid
-    for mask, name in ((np.ones_like(valid), "rows"), (valid, "valid"), (passed, "passes")):
-        for sums, count in zip(found, np.bincount(codes[mask], minlength=len(names)), strict=True):
+    found = [RouteSums(kind) for kind in judged.kinds]
+    valid = judged.valid
+    passed = (judged.rows["passed"] == 1) & valid
+    for mask, name in ((slice(None), "rows"), (valid, "valid"), (passed, "passes")):
+        for sums, count in zip(found, _counts(judged.route_of[mask], found), strict=True):
             setattr(sums, name, int(count))
     for name in (*AVERAGED, *SUMMED):
-        _add_sums(found, name, codes, rows[name], valid)
-    _add_peaks(found, codes, rows["peak_context"], valid)
-    return dict(zip(names, found, strict=True))
+        given = ~np.isnan(judged.rows[name]) & valid
+        _add_sums(found, name, judged.route_of[given], judged.rows[name][given])
+    given = ~np.isnan(judged.rows["peak_context"]) & valid
+    _add_peaks(found, judged.route_of[given], judged.rows["peak_context"][given])
+    return dict(zip(judged.routes, found, strict=True))
 
 
-def _add_sums(found: list[RouteSums], name: str, codes: Any, column: pa.ChunkedArray, valid: Any) -> None:
-    given = column.is_valid().to_numpy() & valid
-    values, own = column.fill_null(0).to_numpy()[given], codes[given]
-    if name in AVERAGED:
-        values = (values * _UNIT).astype(np.int64)
-    counts = np.bincount(own, minlength=len(found))
+def _counts(codes: Any, found: list[RouteSums], weights: Any = None) -> Any:
+    return np.bincount(codes, weights, minlength=len(found))
+
+
+def _add_sums(found: list[RouteSums], name: str, codes: Any, values: Any) -> None:
+    whole = (values * _UNIT if name in AVERAGED else values).astype(np.int64)
     # Floating point adds halves of 30 bits without error.
-    high = np.bincount(own, weights=values >> _HALF_BITS, minlength=len(found))
-    low = np.bincount(own, weights=values & ((1 << _HALF_BITS) - 1), minlength=len(found))
-    for sums, count, upper, lower in zip(found, counts, high, low, strict=True):
+    high = _counts(codes, found, whole >> _HALF_BITS)
+    low = _counts(codes, found, whole & ((1 << _HALF_BITS) - 1))
+    for sums, count, upper, lower in zip(found, _counts(codes, found), high, low, strict=True):
         sums.given[name] = int(count)
         into = sums.units if name in AVERAGED else sums.sums
         into[name] = (int(upper) << _HALF_BITS) + int(lower)
 
 
-def _add_peaks(found: list[RouteSums], codes: Any, column: pa.ChunkedArray, valid: Any) -> None:
-    given = column.is_valid().to_numpy() & valid
-    peaks = np.full(len(found), -1, dtype=np.int64)
-    np.maximum.at(peaks, codes[given], column.fill_null(0).to_numpy()[given])
+def _add_peaks(found: list[RouteSums], codes: Any, values: Any) -> None:
+    peaks = np.full(len(found), -1.0)
+    np.maximum.at(peaks, codes, values)
     for sums, peak in zip(found, peaks, strict=True):
         sums.peak_context = int(peak) if peak >= 0 else None

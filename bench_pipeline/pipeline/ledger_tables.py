@@ -13,7 +13,7 @@ import pyarrow as pa
 from bench_pipeline.errors import NotFoundError
 from bench_pipeline.identity import digest
 from bench_pipeline.ledgers.blocks import blocks, decompressed
-from bench_pipeline.ledgers.reading import Reader
+from bench_pipeline.ledgers.reading import Reader, scanning_for
 from bench_pipeline.ledgers.routes import Routes
 from bench_pipeline.ledgers.summary import Summary
 from bench_pipeline.pipeline.ledger_files import LedgerFolder
@@ -72,8 +72,8 @@ def write_ledger_rows(bench: "Bench", ledger: str) -> LedgerRead:
             reading = _resumed(bench.store, before, source, routes) if before else None
             if reading is None:
                 source.restart()
-                reading = _Reading(bench.store, ledger, routes)
-            record = reading.read(source, known)
+                reading = _Reading(bench.store, ledger, routes, source)
+            record = reading.read(known)
         write_record(bench.store, record)
         return reading.report(record)
 
@@ -134,6 +134,11 @@ class _Source:
         self.skip(self._size)
 
     @property
+    def left(self) -> int:
+        """How many bytes are still to be read."""
+        return self._size - self.count
+
+    @property
     def digest(self) -> str:
         """Of everything that was read."""
         return self._whole.hexdigest()
@@ -152,17 +157,21 @@ class _Reading:
         store: "Store",
         ledger: str,
         routes: Routes,
+        source: _Source,
         *,
         summary: Summary | None = None,
         segments: int = 0,
     ) -> None:
         self._ledger = ledger
         self._routes = routes
+        self._source = source
         self._segments = _Segments(store, ledger, segments)
-        self._reader = Reader(routes, summary=summary, on_rows=self._segments.add)
+        scanning = scanning_for(source.left, source.start)
+        self._reader = Reader(routes, summary=summary, on_rows=self._segments.add, scanning=scanning)
 
-    def read(self, source: _Source, known: Known) -> Record:
+    def read(self, known: Known) -> Record:
         """Read to the end, and what that came to."""
+        source = self._source
         stream = decompressed(source, source.start)
         state: dict[str, Any] | None = None
         rows = 0
@@ -217,7 +226,7 @@ def _resumed(store: "Store", before: Record, source: _Source, routes: Routes) ->
         # Somebody deleted the rows.
         return None
     summary = Summary.from_state(before.summary)
-    return _Reading(store, before.ledger, routes, summary=summary, segments=before.segments)
+    return _Reading(store, before.ledger, routes, source, summary=summary, segments=before.segments)
 
 
 class _Segments:

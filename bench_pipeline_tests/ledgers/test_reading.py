@@ -16,6 +16,7 @@ from bench_pipeline.ledgers import blocks as cutting
 from bench_pipeline.ledgers.reading import summarize
 from bench_pipeline.ledgers.routes import KINDS, Routes
 from bench_pipeline.ledgers.summary import Summary
+from bench_pipeline_tests.ledgers.scanners import plain_scanning
 from bench_pipeline_tests.ledgers.writing import line, write_ledger
 
 LINES = [
@@ -30,8 +31,8 @@ LINES = [
 ]
 
 
-def summary_of(path: Path, *, processes: int = 1) -> Summary:
-    return summarize(path, Routes(), processes=processes)
+def summary_of(path: Path, *, threads: int = 1) -> Summary:
+    return summarize(path, Routes(), threads=threads, scanning=plain_scanning())
 
 
 @pytest.fixture
@@ -156,12 +157,12 @@ def test_blocks_of_any_size_give_one_summary(
     assert summary_of(ledger) == whole
 
 
-def test_several_processes_give_the_summary_and_the_line_numbers_of_one(tmp_path: Path) -> None:
+def test_several_threads_give_the_summary_and_the_line_numbers_of_one(tmp_path: Path) -> None:
     lines = [line(partial=number / 7 % 1, steps=number) for number in range(3000)]
     for at in (0, 5, 1499, 1500, 1501, 2999):
         lines[at] = "?"
     path = write_ledger(tmp_path / "ledger.jsonl", *lines, '{"cut": ', end="")
-    assert summary_of(path, processes=3) == summary_of(path)
+    assert summary_of(path, threads=3) == summary_of(path) == summarize(path, Routes())
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2**53 - 1)), min_size=1), st.integers(0, 100))

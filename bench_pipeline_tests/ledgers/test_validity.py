@@ -8,20 +8,20 @@ import pytest
 from bench_pipeline.ledgers.parsing import Parser
 from bench_pipeline.ledgers.routes import Routes
 from bench_pipeline.ledgers.validity import judge
+from bench_pipeline_tests.ledgers.scanners import plain_scanning
 from bench_pipeline_tests.ledgers.writing import line
 
 COUNTS = {"f2p_passed": 2, "f2p_total": 2, "p2p_passed": 6, "p2p_total": 6}
 
 
 def judged(text: str) -> dict[str, Any]:
-    """The same row read in two ways: by the fast decoder, after a row like it, and exactly, on its own."""
+    """The same row read in two ways: exactly, and by the pass over the bytes."""
     block = (text + "\n").encode()
-    (exact,) = judge(Parser().parse(block, 1).rows, Routes()).to_pylist()
-    parser = Parser()
-    parser.parse(block, 1)
-    (fast,) = judge(parser.parse(block, 1).rows, Routes()).to_pylist()
-    assert fast == exact
-    row: dict[str, Any] = fast
+    parsed = [Parser(keep=True, scanning=way).parse(block, 1) for way in (None, plain_scanning())]
+    exact, scanned = (judge(one.rows[0], Routes()).table().to_pylist() for one in parsed)
+    assert scanned == exact
+    row: dict[str, Any]
+    (row,) = scanned
     return row
 
 
