@@ -39,13 +39,20 @@ class Use:
     tokens: TokenCounts
     reasoning: int | None = None
 
+    @property
+    def given(self) -> int:
+        """All tokens of the input, cached ones included."""
+        tokens = self.tokens
+        return (tokens.input or 0) + (tokens.cache_read or 0) + (tokens.cache_write or 0)
+
 
 @dataclass(frozen=True)
 class Api:
     """One of the three.
 
     ``path`` is below the base URL; ``bounds`` are the fields that bound an answer's tokens, the first one is set where
-    there is none; ``last`` are bytes of which the last event of a stream begins with one; ``free``: it costs nothing.
+    there is none; ``last`` are bytes of which the last event of a stream begins with one; ``messages`` is the field of
+    the conversation; ``free``: it costs nothing.
     """
 
     name: ModelApi
@@ -53,6 +60,7 @@ class Api:
     bounds: tuple[str, ...]
     last: tuple[bytes, ...]
     use_in: Callable[[Object], Use | None]
+    messages: str = "messages"
     free: bool = False
 
     def refusal(self, body: Object) -> str | None:
@@ -236,6 +244,7 @@ APIS: tuple[Api, ...] = (
         ("max_output_tokens",),
         (b"response.completed", b"response.incomplete", b"response.failed"),
         _responses_use,
+        messages="input",
     ),
     Api("messages", "/messages", ("max_tokens",), (b"message_stop",), _messages_use),
     Api("messages", "/messages/count_tokens", (), (), lambda _: Use(TokenCounts(0, 0, 0, 0)), free=True),

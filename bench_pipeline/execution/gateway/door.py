@@ -26,6 +26,7 @@ from bench_pipeline.execution.gateway.apis import (
     failure_in,
     failure_of,
 )
+from bench_pipeline.execution.gateway.conversations import Conversations, input_alone
 from bench_pipeline.execution.gateway.ledger import LedgerFile
 from bench_pipeline.execution.gateway.recordings import Exchange, RecordingFile
 from bench_pipeline.execution.gateway.replaying import DivergedError, Replay
@@ -39,8 +40,6 @@ from bench_pipeline.registry.tokens import TokenCounts
 MAX_BODY = 64 << 20
 # The most tokens of an answer that its request does not bound, where a cap needs a bound.
 DEFAULT_BOUND = 32_000
-# What providers add to a request: the texts that explain its tools.
-_ADDED_TOKENS = 2_000
 _MAX_ERROR = 64 << 10
 _PASSING = ("rate", "overload")
 # The class of a recorded answer with which a cap turned a request away.
@@ -64,7 +63,8 @@ class ModelRoute:
 class Asked:
     """A request that may be sent, the ``number``-th of its cell's use of a tool.
 
-    ``raw`` is what the agent sent, ``body`` what is sent on; ``wants_use``: the agent asked for the use itself.
+    ``raw`` is what the agent sent, ``body`` what is sent on; ``wants_use``: the agent asked for the use itself;
+    ``conversation`` names it for requests that go on from it.
     """
 
     number: int
@@ -77,6 +77,7 @@ class Asked:
     wants_use: bool
     held: Amount
     most: TokenCounts
+    conversation: bytes | None
 
 
 class RefusedRequestError(Exception):
@@ -122,6 +123,7 @@ class Door:
         ledger: where everything is written.
         client: the connections to upstreams.
         redactor: takes keys out of answers.
+        conversations: what the cell's answered requests took.
         first_wait_s: the pause after a first failure; it doubles.
         recording: where what was asked and answered is kept, if it is.
         replay: what answers in place of the upstreams, in a replay.
@@ -135,6 +137,7 @@ class Door:
     ledger: LedgerFile
     client: aiohttp.ClientSession
     redactor: Redactor
+    conversations: Conversations
     first_wait_s: float
     recording: RecordingFile | None = None
     replay: Replay | None = None
@@ -277,19 +280,31 @@ class Door:
         if api.name == "chat-completions" and stream and not wants_use:
             body["stream_options"] = {**options, "include_usage": True}
         bound = api.bound(body)
-        if bound is None and api.bounds and any(account.caps.bound_answers for account in self.accounts):
+        bounded = any(account.caps.bound_answers for account in self.accounts)
+        if bound is None and api.bounds and bounded:
             bound = body[api.bounds[0]] = DEFAULT_BOUND
         # Written anew, what is sent is what was looked at: of a name that comes twice others may read the first.
         sent = json_bytes(body)
-        # No tokeniser makes more tokens than there are bytes.
-        given, answer = len(sent) + _ADDED_TOKENS, DEFAULT_BOUND if bound is None else bound
+        capped = bounded and not api.free
+        given = self.conversations.input_of(api, body, sent) if capped else input_alone(sent)
+        most = TokenCounts(given.most, 0, 0, DEFAULT_BOUND if bound is None else bound)
         if api.free:
-            given = answer = 0
-        cost = route.price.most(given, answer) if route.price is not None else Decimal(0)
-        held = Amount(1, given + answer, cost)
-        most = TokenCounts(given, 0, 0, answer)
+            most = _NOTHING_USED.tokens
+        held = _most(route, most)
         self._asked_before += 1
-        return Asked(self._asked_before, api, model, route, raw, sent, stream, wants_use, held, most)
+        return Asked(
+            self._asked_before,
+            api,
+            model,
+            route,
+            raw,
+            sent,
+            stream,
+            wants_use,
+            held,
+            most,
+            given.conversation,
+        )
 
     async def _ask(self, request: web.Request, asked: Asked) -> Answer:
         """Send a request, again where a failure may pass, and settle each sending."""
@@ -327,6 +342,8 @@ class Door:
                     "seconds": answer.seconds,
                 }
             )
+            if asked.conversation is not None and answer.use is not None and answer.status == 200:
+                self.conversations.took(asked.conversation, answer.use.given)
             self.till.settle(self.accounts, asked.held, _used(asked, answer.use))
         return answer
 
@@ -461,6 +478,14 @@ def _fail(answer: Answer, failure: str, told: str) -> None:
 
 def _use_document(use: Use | None) -> dict[str, int | None] | None:
     return None if use is None else {**vars(use.tokens), "reasoning": use.reasoning}
+
+
+def _most(route: ModelRoute, tokens: TokenCounts) -> Amount:
+    """What a request with so many tokens can count with."""
+    assert tokens.input is not None
+    assert tokens.output is not None
+    cost = route.price.most(tokens.input, tokens.output) if route.price is not None else Decimal(0)
+    return Amount(1, tokens.input + tokens.output, cost)
 
 
 def _used(asked: Asked, use: Use | None) -> Amount:

@@ -22,6 +22,7 @@ import uvloop
 from aiohttp import web
 
 from bench_pipeline.execution.gateway.accounts import Account, Caps, Till
+from bench_pipeline.execution.gateway.conversations import Conversations
 from bench_pipeline.execution.gateway.door import MAX_BODY, Door, ModelRoute
 from bench_pipeline.execution.gateway.ledger import LedgerFile
 from bench_pipeline.execution.gateway.masking import Masks
@@ -59,7 +60,7 @@ class GatewayProcess:
         }
         self._redactor = Redactor({name: key for name, key in keys.items() if key})
         self._run = Account("run", Caps.from_document(settings["caps"]))
-        self._cells: dict[str, Account] = {}
+        self._cells: dict[str, tuple[Account, Conversations]] = {}
         self._till = Till()
         self._first_wait_s = float(settings["first_wait_s"])
         self._client = open_client()
@@ -113,7 +114,9 @@ class GatewayProcess:
                 await loop.sock_sendall(line, DONE)
 
     def _door(self, cell: dict[str, Any], ledger: LedgerFile) -> Door:
-        account = self._cells.setdefault(cell["cell"], Account("cell", Caps.from_document(cell["caps"])))
+        account, conversations = self._cells.setdefault(
+            cell["cell"], (Account("cell", Caps.from_document(cell["caps"])), Conversations())
+        )
         return Door(
             token=cell["token"],
             apis=tuple(cell["apis"]),
@@ -123,6 +126,7 @@ class GatewayProcess:
             ledger=ledger,
             client=self._client,
             redactor=self._redactor,
+            conversations=conversations,
             first_wait_s=self._first_wait_s,
         )
 

@@ -335,6 +335,21 @@ class TestCaps:
         assert Decimal("0.35") < spent <= Decimal("0.5")
         assert {answer.status_code for answer in answers} == {200, 400}
 
+    def test_a_conversation_that_goes_on_has_room_under_a_cap_that_all_its_bytes_would_not_fit(self):
+        said = [{"role": "user", "content": "x" * 9_000} for _ in range(5)]
+        with (
+            model_server() as server,
+            opened(server, cell_caps=Caps(tokens=30_000)) as gateway,
+            door(gateway) as session,
+        ):
+            statuses = [ask(session, messages=said[:number]).status_code for number in (1, 2, 3, 4, 5)]
+            assert statuses == [200] * 5
+            # Answers that took nothing say nothing of a conversation.
+            server.steps = ({"status": 400},)
+            begun = [{"role": "user", "content": "y" * 9_000}, *said]
+            assert ask(session, messages=begun[:1]).status_code == 400
+            assert "cap on tokens" in ask(session, messages=begun).json()["error"]["message"]
+
     def test_an_answer_is_bounded_where_a_cap_needs_it_and_left_alone_elsewhere(self):
         with model_server() as server:
             for caps in (Caps(), Caps(tokens=10**6)):
