@@ -254,6 +254,16 @@ class Bench:
             record=model_use is not None and model_use.record,
         )
 
+    @cached_property
+    def scenario_kit(self) -> "Kit":
+        """What running the scenarios of a run needs: one gateway for all, so that a run's caps hold for them together.
+
+        In dollars they may take what its cells have left.
+        """
+        from bench_pipeline.pipeline.selection import ModelUse
+
+        return self.kit(ModelUse(self.left_usd))
+
     def _denied(self) -> tuple[Path, ...]:
         """Where tasks, verdicts and other cells are: the project, its store, and this package with its own tasks."""
         from bench_pipeline.attestation import key_file

@@ -207,15 +207,17 @@ class _Tool:
         from bench_pipeline.scenarios.live import run_live
 
         with tempfile.TemporaryDirectory(prefix="bench-scenario-") as folder:
-            machine = machine_on(self.bench, scenario.workspace or Path(folder), self.setup, self.bench.kit())
+            base = scenario.workspace or Path(folder)
+            machine = machine_on(self.bench, base, self.setup, self.bench.scenario_kit)
             return run_live(scenario, self.setup, machine, run_id=run_id, cell=self.label)
 
     def _refuse_uncapped(self) -> None:
         """A cap that is not kept is worse than none: what a scenario's run will cost is not forecast."""
         priced = [leaf.tool for leaf in self.setup.leaves() if leaf.model_id is not None]
-        if priced and self.bench.project.config.spending.max_cost_usd is not None:
+        cap = self.bench.project.config.spending.max_cost_usd
+        if priced and (cap is not None or self.bench.left_usd is not None):
             raise RefusedError(
                 f"running {priced[0]}",
-                "spending.max_cost_usd is set, and runs of scenarios are not held to it",
+                "spending.max_cost_usd or --max-cost is set, and runs of scenarios are not held to it",
                 "record the run with bench scenario run, and let the cell read its traces",
             )

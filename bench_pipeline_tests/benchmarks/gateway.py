@@ -50,7 +50,7 @@ def measure() -> Iterator[Row]:
         with (
             Gateway({"up": settings}, {"m": Route("up", None)}) as gateway,
             gateway.session(
-                ["chat-completions"], "m", _Host(), cell="c", cancel=threading.Event()
+                ["chat-completions"], "m", _Host(), cell="c", cancel=threading.Event(), record=lambda _: b""
             ) as session,
         ):  # type: ignore[arg-type]
             yield from _rows(url, session, gateway)

@@ -12,6 +12,7 @@ from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline.pipeline.checking import check_table
 from bench_pipeline.pipeline.judge_reports import write_judgements
 from bench_pipeline.pipeline.scenario_results import look_at_comparisons, write_results
+from bench_pipeline_tests.model_server import model_server
 from bench_pipeline_tests.scenarios.making import scenario_file, trace_file
 
 HEAD = "apiVersion: bench.ber.run/v1alpha1\nkind: {}\n"
@@ -93,9 +94,45 @@ def test_a_change_of_what_decides_a_run_runs_it_again(project: Path, change: str
     assert runs(project) - before == (2 if change == "command" else 1)
 
 
-def test_a_tool_with_a_model_is_not_run_under_a_cap_that_would_not_be_kept(project: Path) -> None:
+ASKING = """\
+import json, os, urllib.request as http
+request = http.Request(os.environ["API_URL"] + "/v1/chat/completions", headers={"x-api-key": os.environ["API_KEY"]})
+http.urlopen(request, json.dumps({"model": "m-1", "messages": []}).encode()).read()
+"""
+
+
+def test_the_scenarios_of_a_run_share_its_caps(project: Path) -> None:
+    tool = {
+        "invoke": {
+            "command": ["python3", "-c", ASKING],
+            "env": {"API_URL": "{api_url}", "API_KEY": "{api_key}"},
+        },
+        "model_apis": ["chat-completions"],
+        "models": {"m": {"id": "m-1"}},
+        "usage": {"format": "none"},
+    }
+    (project / "tools").mkdir()
+    document = {"apiVersion": "bench.ber.run/v1alpha1", "kind": "Tool", "tool": "asking", **tool}
+    (project / "tools" / "asking.yaml").write_text(json.dumps(document))
+    comparison = project / "scenarios" / "both.yaml"
+    comparison.write_text(
+        comparison.read_text().split("cells:")[0] + "cells: {asking: {tool: asking, model: m}}\n"
+    )
+    with model_server({"text": "x"}) as server:
+        upstream = f"upstreams: {{mine: {{base_url: '{server.url}', models: [m-1]}}}}\n"
+        (project / "config.yaml").write_text(CONFIG + upstream + "spending: {max_requests: 1}\n")
+        _, problems = write_results(Bench(project), [1])
+    assert len(server.requests) == 1
+    assert ["the cap on requests of this run (1) is reached" in problem for problem in problems] == [True]
+
+
+@pytest.mark.parametrize("capped", ["by the project", "by the run"])
+def test_a_tool_with_a_model_is_not_run_under_a_cap_that_would_not_be_kept(
+    project: Path, capped: str
+) -> None:
     config = project / "config.yaml"
-    config.write_text(config.read_text() + "spending: {max_cost_usd: 1}\n")
+    if capped == "by the project":
+        config.write_text(config.read_text() + "spending: {max_cost_usd: 1}\n")
     comparison = project / "scenarios" / "both.yaml"
     tool = HEAD.format("Tool") + (
         "tool: paid\ninvoke: {command: [/bin/sh, -c, 'true']}\nmodels: {m: {id: m-1}}\nusage: {format: none}\n"
@@ -104,7 +141,10 @@ def test_a_tool_with_a_model_is_not_run_under_a_cap_that_would_not_be_kept(proje
     (project / "tools" / "paid.yaml").write_text(tool)
     text = comparison.read_text().split("cells:")[0]
     comparison.write_text(text + "cells: {paid: {tool: paid, model: m}}\n")
-    _, problems = write_results(Bench(project), [1])
+    bench = Bench(project)
+    if capped == "by the run":
+        bench.left_usd = 0.5
+    _, problems = write_results(bench, [1])
     assert len(problems) == 2
     assert all("spending.max_cost_usd" in problem for problem in problems)
 
