@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bench_pipeline.pipeline.selection import ModelUse
     from bench_pipeline.policies.comparison import Comparison
     from bench_pipeline.project import Project, ProjectConfig
+    from bench_pipeline.providers.pacing import Pace
     from bench_pipeline.registry import PriceTable, Registry
     from bench_pipeline.store import Store
     from bench_pipeline.tasks import Bases, GoldenSet, Task, TaskSet
@@ -101,6 +102,8 @@ class Bench:
         self.interrupts = interrupts or (lambda _: nullcontext())
         # What a cap in dollars leaves once cells were measured; None before, and without a cap.
         self.left_usd: float | None = None
+        # By the URL of those who are asked.
+        self.paces: dict[str, Pace] = {}
         self.stop = Stop.fresh()
         self._plan: Plan | None = None
 

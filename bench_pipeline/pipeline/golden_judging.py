@@ -15,7 +15,7 @@ from bench_pipeline.evaluations.labels import file_safe
 from bench_pipeline.golden.judge import Ask, Change, UnreadableError, ask_judge
 from bench_pipeline.golden.judgements import FOLDER
 from bench_pipeline.pipeline.golden_results import gather
-from bench_pipeline.pipeline.judges import Judge, named_judge
+from bench_pipeline.pipeline.judges import Judge, named_judge, pace_of
 from bench_pipeline.providers.chat import ChatClient, ChatFailure
 from bench_pipeline.providers.endpoint import read_endpoint
 from bench_pipeline.providers.retrying import CALL_S, Patient
@@ -92,7 +92,7 @@ def judge_changes(bench: "Bench", request: JudgingRequest) -> Judged:
     with ChatClient(
         judge.endpoint, judge.model, judge.key(), temperature=0.0, max_tokens=_MAX_TOKENS
     ) as client:
-        patient = Patient(client, call_s=request.call_s)
+        patient = Patient(client, call_s=request.call_s, pace=pace_of(bench, judge))
         for row, record in _asked(bench, todo, lambda prompt: patient.ask(prompt).content, judge):
             _keep(bench, row, record)
             done.records.append({"setup": row["setup"], "attempt": row["attempt"], **record})

@@ -17,7 +17,7 @@ from bench_pipeline.judging.judgements import Judgements
 from bench_pipeline.judging.live import LiveJudge
 from bench_pipeline.judging.report import RUBRIC
 from bench_pipeline.pipeline.judge_replies import StoredReplies
-from bench_pipeline.pipeline.judges import PAIR_SETTINGS, Asking, Caps, Purse, named_judge, purse_of
+from bench_pipeline.pipeline.judges import PAIR_SETTINGS, Asking, Caps, Purse, named_judge, pace_of, purse_of
 from bench_pipeline.pipeline.scenario_results import look_at_comparisons, scenarios_of
 from bench_pipeline.pipeline.tables import Written, write_table
 from bench_pipeline.scenarios.cell_result import CellResult
@@ -142,7 +142,7 @@ def _live(
     """The model that a comparison names, with what it has said before, and the way to ask it."""
     judge = named_judge(bench.project.config, asked.upstream, asked.model)
     caps = Caps(purse, bench.prices.price(judge.model), asked.max_calls)
-    asking = Asking(judge, caps, PAIR_SETTINGS, asked.timeout)
+    asking = Asking(judge, caps, PAIR_SETTINGS, asked.timeout, pace_of(bench, judge))
     replies = StoredReplies(bench.store, judge.endpoint.url, judge.model, PAIR_SETTINGS)
     live = LiveJudge(
         replies,

@@ -15,6 +15,7 @@ from bench_pipeline.errors import BenchError, RefusedError, UsageError
 from bench_pipeline.judging.judgements import Reply
 from bench_pipeline.providers.chat import ChatAnswer, ChatClient, ChatFailure, FailureKind
 from bench_pipeline.providers.endpoint import Endpoint, Key, read_endpoint, read_key
+from bench_pipeline.providers.pacing import Pace
 from bench_pipeline.providers.retrying import AsksOnce, Patient
 from bench_pipeline.registry import TokenCounts
 
@@ -49,6 +50,7 @@ class Judge:
     model: str
     key_env: str | None
     concurrency: int
+    requests_per_minute: int | None = None
 
     def key(self) -> Key | None:
         """What opens it; RefusedError where it should be there and is not."""
@@ -72,7 +74,12 @@ def named_judge(config: "ProjectConfig", upstream: str | None = None, model: str
             "choosing a judge", f"{chosen!r} is not offered", one_of(chosen, found.models, "models")
         )
     endpoint = read_endpoint(f"{found.base_url.rstrip('/')}/chat/completions")
-    return Judge(endpoint, chosen, found.key_env, found.concurrency)
+    return Judge(endpoint, chosen, found.key_env, found.concurrency, found.requests_per_minute)
+
+
+def pace_of(bench: "Bench", judge: Judge) -> Pace:
+    """The pace at which a judge's upstream is asked, one for all judges of a run that are there."""
+    return bench.paces.setdefault(judge.endpoint.url, Pace(judge.requests_per_minute))
 
 
 class Purse:
@@ -172,8 +179,9 @@ class Asking:
     neither. ``stop`` is set when nobody waits for answers any more.
     """
 
-    def __init__(self, judge: Judge, caps: Caps, settings: Settings, call_s: float) -> None:
-        self._judge, self._caps, self._settings, self._call_s = judge, caps, settings, call_s
+    def __init__(self, judge: Judge, caps: Caps, settings: Settings, call_s: float, pace: Pace) -> None:
+        self._judge, self._caps, self._settings = judge, caps, settings
+        self._call_s, self._pace = call_s, pace
         self.stop = threading.Event()
         self._lock = threading.Lock()
         self._client: ChatClient | None = None
@@ -196,7 +204,8 @@ class Asking:
         capped = self._opened()
         if capped is None:
             return Reply(failure=NOT_ASKED)
-        return ask_patiently(Patient(capped, call_s=self._call_s, stop=self.stop), prompt)
+        patient = Patient(capped, call_s=self._call_s, pace=self._pace, stop=self.stop)
+        return ask_patiently(patient, prompt)
 
     @property
     def problem(self) -> str | None:

@@ -7,6 +7,7 @@ import threading
 from typing import Protocol
 
 from bench_pipeline.providers.chat import ChatAnswer, ChatFailure, FailureKind
+from bench_pipeline.providers.pacing import Pace
 
 # What may be over when it is tried again; a wrong key, a redirect and an answer of another shape stay what they are.
 PASSING: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection"})
@@ -33,6 +34,7 @@ class Patient:
         call_s: the time of one call.
         longest_wait_s: the longest wait between two of them.
         first_wait_s: the wait after the first failure when the server names none; it doubles.
+        pace: of the upstream, shared with others who ask it.
         stop: set when nobody waits for answers any more.
     """
 
@@ -44,6 +46,7 @@ class Patient:
         call_s: float = CALL_S,
         longest_wait_s: float = LONGEST_WAIT_S,
         first_wait_s: float = _FIRST_WAIT_S,
+        pace: Pace | None = None,
         stop: threading.Event | None = None,
     ) -> None:
         self._client = client
@@ -51,18 +54,28 @@ class Patient:
         self._call_s = call_s
         self._longest = longest_wait_s
         self._first = first_wait_s
+        self._pace = pace or Pace()
         self._stop = stop or threading.Event()
 
     def ask(self, prompt: str) -> ChatAnswer:
         """The answer of the first call that gives one. Raises the ChatFailure of the last call."""
         for number in range(self._tries):
+            self._begin()
             try:
                 return self._client.ask(prompt, self._call_s)
             except ChatFailure as failure:
+                if failure.retry_after_s is not None and failure.retry_after_s <= self._longest:
+                    self._pace.rest(failure.retry_after_s)
                 wait = self._wait(failure, number)
                 if wait is None or self._stop.wait(wait):
                     raise
         raise AssertionError("the last failure is raised")
+
+    def _begin(self) -> None:
+        """Wait until the upstream takes another call. Raises ChatFailure when nobody waits for answers any more."""
+        while wait := self._pace.begin():
+            if self._stop.wait(wait):
+                raise ChatFailure("connection", "not asked, for nobody waits any more")
 
     def _wait(self, failure: ChatFailure, number: int) -> float | None:
         """The seconds to wait before the next try; None when there is none."""

@@ -5,20 +5,18 @@ All cells of a run share an upstream's turns. A key is put into a header here an
 """
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import Mapping
 
 import aiohttp
 
 from bench_pipeline.execution.gateway.apis import Api
 from bench_pipeline.providers.chat import retry_after
+from bench_pipeline.providers.pacing import Pace
 from bench_pipeline.providers.retrying import LONGEST_WAIT_S
 
 _CONNECT_S = 20.0
 # No model is silent for longer than this before its answer, or in the middle of it.
 _SILENCE_S = 600.0
-_MINUTE_S = 60.0
 # What of an agent's headers reaches an upstream; everything else is the agent's own affair.
 _PASSED_ON = ("accept", "anthropic-version", "anthropic-beta", "openai-beta")
 
@@ -39,45 +37,30 @@ class Upstream:
         self._url = base_url.rstrip("/")
         self._key = key
         self._free = asyncio.Semaphore(concurrency)
-        self._per_minute = requests_per_minute
-        self._sent: deque[float] = deque()
+        self._pace = Pace(requests_per_minute)
         self._line = asyncio.Lock()
-        self._resumes_at = 0.0
 
     async def __aenter__(self) -> None:
         """Take a place among the requests that may be under way, once the upstream takes requests again."""
         await self._free.acquire()
-        if self._per_minute is not None or self._resumes_at > time.monotonic():
-            try:
-                async with self._line:
-                    await self._pace()
-            except BaseException:
-                self._free.release()
-                raise
+        try:
+            # Who came first goes first, also when it has to wait.
+            async with self._line:
+                while wait := self._pace.begin():
+                    await asyncio.sleep(wait)
+        except BaseException:
+            self._free.release()
+            raise
 
     async def __aexit__(self, *_: object) -> None:
         """Leave the place to the next."""
         self._free.release()
 
-    async def _pace(self) -> None:
-        while True:
-            now = time.monotonic()
-            while self._sent and self._sent[0] <= now - _MINUTE_S:
-                self._sent.popleft()
-            wait = self._resumes_at - now
-            if self._per_minute is not None and len(self._sent) >= self._per_minute:
-                wait = max(wait, self._sent[0] + _MINUTE_S - now)
-            if wait <= 0:
-                break
-            await asyncio.sleep(wait)
-        if self._per_minute is not None:
-            self._sent.append(time.monotonic())
-
     def rest(self, headers: Mapping[str, str]) -> float | None:
         """What the upstream asks to wait before anything is sent to it again, which from now on is kept."""
         wait = retry_after(headers.get("Retry-After"))
         if wait is not None and wait <= LONGEST_WAIT_S:
-            self._resumes_at = max(self._resumes_at, time.monotonic() + wait)
+            self._pace.rest(wait)
         return wait
 
     def send(
