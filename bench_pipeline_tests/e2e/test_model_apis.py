@@ -12,6 +12,7 @@ import pytest
 
 from bench_pipeline.errors import RefusedError
 from bench_pipeline.execution.gateway import client
+from bench_pipeline.execution.gateway.recordings import unpack
 from bench_pipeline.pipeline.bench import Bench
 from bench_pipeline_tests.e2e.projects import AGENT, Project, wait_for
 from bench_pipeline_tests.e2e.test_credentials import contents
@@ -242,6 +243,8 @@ class TestIsolated:
         assert (row["outcome"], row["reason"]) == ("infrastructure_error", "the gateway to model APIs ended")
         assert row["tokens_output"] == 40 + 100
         assert traffic_of(project, row)["estimated"] == 1
+        packed = Bench(project.root).store.artifacts.get(dict(row["artifacts"])["tool.recording"])
+        assert [(each.number, each.status) for each in unpack(packed)[1]] == [(1, 200)]
 
 
 def test_two_cells_at_one_time_have_doors_of_their_own(

@@ -11,21 +11,26 @@ import hashlib
 import io
 import json
 import os
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
 from bench_pipeline.errors import StoreError
+from bench_pipeline.execution.usage.reading import json_bytes
 
 MEDIA: Final = "application/zstd"
 _SCHEMA: Final = 1
 _LEVEL: Final = 9
+# An agent that asks without end fills neither the disk nor, when its recording is kept, the memory: what comes after
+# this is not recorded, and a replay diverges there.
+_MOST_ON_DISK: Final = 2 << 30
+_MOST_KEPT: Final = 256 << 20
 # Conversations that go on side by side; a request is compared with the last one of each.
 _REMEMBERED: Final = 8
+_BLOCK: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Exchange:
 
     def head(self) -> dict[str, Any]:
         """All of it but the two bodies."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _BODIES}
+        return {name: value for name, value in vars(self).items() if name not in _BODIES}
 
     def summary(self) -> dict[str, Any]:
         """All of it, with the size and the SHA-256 of each body in its place."""
@@ -69,16 +74,28 @@ _BODIES: Final = ("request", "answer")
 
 
 class RecordingFile:
-    """A recording that grows, in the gateway; nothing of it stays in memory."""
+    """A recording that grows, in the gateway; nothing of it stays in memory.
 
-    def __init__(self, path: Path) -> None:
+    What cannot be written ends the recording and not the cell, whose answers are paid for.
+    """
+
+    def __init__(self, path: Path, *, most: int = _MOST_ON_DISK) -> None:
+        self._room = most
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def append(self, exchange: Exchange) -> None:
         """Write one exchange."""
-        data = memoryview(_framed(exchange.head(), exchange.request, exchange.answer))
-        while data:
-            data = data[os.write(self._file, data) :]
+        parts = _framed(exchange.head(), exchange.request, exchange.answer)
+        size = sum(map(len, parts))
+        self._room -= size
+        if self._room < 0:
+            return
+        try:
+            whole = os.writev(self._file, parts) == size
+        except OSError:
+            whole = False
+        if not whole:
+            self._room = -1
 
     def close(self) -> None:
         """No more exchanges."""
@@ -92,7 +109,7 @@ def read_file(path: Path) -> Iterator[Exchange]:
             yield Exchange(**head, request=request, answer=answer)
 
 
-def pack(exchanges: Iterable[Exchange], about: Mapping[str, Any]) -> bytes:
+def pack(exchanges: Iterable[Exchange], about: Mapping[str, Any], *, most: int = _MOST_KEPT) -> bytes:
     """The artifact of a recording; ``about`` is what is to be known of where it was made."""
     import pyarrow as pa
 
@@ -105,7 +122,11 @@ def pack(exchanges: Iterable[Exchange], about: Mapping[str, Any]) -> bytes:
             start, end = _shared(likest.request, added)
             head |= {"like": [likest.number, start, end]}
             added = added[start : len(added) - end]
-        parts.append(_framed(head, added, each.answer))
+        parts.append(b"".join(_framed(head, added, each.answer)))
+        most -= len(parts[-1])
+        if most < 0:
+            del parts[-1]
+            break
         earlier.append(each)
     return bytes(pa.Codec("zstd", compression_level=_LEVEL).compress(b"".join(parts), asbytes=True))
 
@@ -147,9 +168,8 @@ def _readable() -> Iterator[None]:
         raise StoreError("reading a recording", wrong, "record the cell again: --fresh") from error
 
 
-def _framed(head: Mapping[str, Any], request: bytes, answer: bytes) -> bytes:
-    line = json.dumps({**head, "sizes": [len(request), len(answer)]}).encode()
-    return b"".join((line, b"\n", request, answer, b"\n"))
+def _framed(head: Mapping[str, Any], request: bytes, answer: bytes) -> tuple[bytes, ...]:
+    return json_bytes({**head, "sizes": [len(request), len(answer)]}), b"\n", request, answer, b"\n"
 
 
 def _frames(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], bytes, bytes]]:
@@ -166,11 +186,23 @@ def _frames(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], bytes, bytes]]:
 def _shared(one: bytes, other: bytes) -> tuple[int, int]:
     """How many bytes two requests share at their start, and then at their end."""
     most = min(len(one), len(other))
-    start = _longest(most, lambda size: one[:size] == other[:size])
-    end = _longest(most - start, lambda size: one[len(one) - size :] == other[len(other) - size :])
-    return start, end
+    start = _alike(most, lambda at, size: one[at : at + size] == other[at : at + size])
+    sizes = len(one), len(other)
+
+    def ends_alike(at: int, size: int) -> bool:
+        left, right = (whole - at for whole in sizes)
+        return one[left - size : left] == other[right - size : right]
+
+    return start, _alike(most - start, ends_alike)
 
 
-def _longest(most: int, holds: Callable[[int], bool]) -> int:
-    """The largest size up to ``most`` for which something holds that holds for all smaller ones."""
-    return bisect_left(range(1, most + 1), 1, key=lambda size: not holds(size))
+def _alike(most: int, same: Callable[[int, int], bool]) -> int:
+    """How far two texts are the same, up to ``most``; ``same`` compares ``size`` bytes from a place."""
+    at, size = 0, _BLOCK
+    while size:
+        size = min(size, most - at)
+        if size and same(at, size):
+            at += size
+        else:
+            size //= 2
+    return at

@@ -1,6 +1,8 @@
 """The two forms of a recording, and the form in which two requests are compared."""
 
+import errno
 import json
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -61,6 +63,31 @@ class TestKeeping:
         (tmp_path / "cut").write_bytes(data[:-1])
         assert list(read_file(tmp_path / "recording")) == exchanges
         assert list(read_file(tmp_path / "cut")) == exchanges[:2]
+
+    def test_a_recording_without_end_ends_and_what_came_before_is_kept(self, tmp_path: Path):
+        exchanges = [exchange(number, b"%d" % number * 1000) for number in range(1, 10)]
+        file = RecordingFile(tmp_path / "recording", most=5000)
+        for each in exchanges:
+            file.append(each)
+        file.close()
+        assert list(read_file(tmp_path / "recording")) == exchanges[:4]
+        assert list(unpack(pack(exchanges, {}, most=3000))[1]) == exchanges[:2]
+
+    def test_a_full_disk_ends_the_recording_and_not_the_cell(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        file, write = RecordingFile(tmp_path / "recording"), os.writev
+
+        def full(where: int, parts: list[bytes]) -> int:
+            if b'"number":2' in parts[0]:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return write(where, parts)
+
+        monkeypatch.setattr(os, "writev", full)
+        for number in (1, 2, 3):
+            file.append(exchange(number))
+        file.close()
+        assert list(read_file(tmp_path / "recording")) == [exchange(1)]
 
     @pytest.mark.parametrize("packed", [b"", b"zz", pack([exchange(1)], {})[:-9]], ids=["no", "other", "cut"])
     def test_what_no_recording_is_gives_one_clear_error(self, packed):
