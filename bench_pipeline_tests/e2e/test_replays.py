@@ -1,16 +1,22 @@
 """A recorded cell gives the same again without its model, and says where it does not; it never counts as measured."""
 
 import json
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench_pipeline.cli import launching
 from bench_pipeline.cli.run import status_of_replay
+from bench_pipeline.defs.assets.evaluations import VerdictsConfig
+from bench_pipeline.defs.partitions import key_of
 from bench_pipeline.execution.gateway.recordings import Exchange, unpack
 from bench_pipeline.pipeline import replaying
 from bench_pipeline.pipeline.bench import Bench
+from bench_pipeline.pipeline.measuring import write_verdicts
+from bench_pipeline.pipeline.selection import Partition, RunOptions
 from bench_pipeline_tests.e2e.projects import AGENT, Measured, Project
 from bench_pipeline_tests.model_server import ModelServer, model_server
 
@@ -97,6 +103,15 @@ def came_of(project: Project, measured: Measured) -> dict[str, Any]:
     bench = Bench(project.root, backend="process")
     cells = bench.store.tables.read("evaluation_cells")
     return replaying.summary(bench, cells, "one", measured.deeds[0]["run_id"])
+
+
+def without_dagster(bench: Bench, partitions: Sequence[Partition], options: RunOptions) -> str:
+    """Stands in for ``run_everything``: by the run config that it would give to the asset, without a run."""
+    chosen = VerdictsConfig(**launching._config(options)).options([key_of(part) for part in partitions])
+    assert (chosen.record, chosen.replay) == (options.record, options.replay)
+    run_id = str(uuid.uuid4())
+    write_verdicts(bench, chosen, partitions=partitions, run_id=run_id, log=lambda _: None)
+    return run_id
 
 
 class TestSame:
@@ -214,14 +229,15 @@ class TestOther:
 
 
 class TestCommand:
-    def test_replays_are_asked_for_shown_and_end_with_a_status_that_says_how(
-        self, make: Make, server: ModelServer, tmp_path: Path
+    def test_replays_are_asked_for_and_shown(
+        self, make: Make, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         project = talking(make(), server.url, tmp_path / "note")
         identity = project.measure("one").row["identity"]
         plan = json.loads(project.ask("run", "one", "--replay", "--dry-run", "--json").out)
         assert (plan["cells"], plan["replay"], plan["unrecorded"]) == (1, 1, 0)
-        ended = project.bench("run", "one", "--replay", "--sandbox", "process", "--json")
+        monkeypatch.setattr(launching, "run_everything", without_dagster)
+        ended = project.ask("run", "one", "--replay", "--sandbox", "process", "--json")
         assert ended.status == 0, ended
         document = json.loads(ended.out)
         assert (document["replayed"], document["same"], document["cost_usd"]) == (1, 1, 0.0)
