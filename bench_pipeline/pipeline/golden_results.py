@@ -22,6 +22,7 @@ from bench_pipeline.golden.telemetry import Row, TelemetryFile, find_files, read
 from bench_pipeline.identity import digest
 from bench_pipeline.pipeline.attesting import attested
 from bench_pipeline.pipeline.cells import in_partition
+from bench_pipeline.pipeline.collecting import repriced
 from bench_pipeline.pipeline.provenance import made
 from bench_pipeline.pipeline.selection import Partition
 from bench_pipeline.pipeline.tables import Written, write_table
@@ -101,11 +102,12 @@ def _attestation(attestations: Mapping[str, "Attested"], row: Row) -> Row:
 
 
 def _golden_verdicts(bench: "Bench", attempts: Sequence[int] | None) -> pa.Table:
+    """The verdicts about golden tasks, at today's prices."""
     verdicts = bench.store.tables.read("verdicts")
     wanted = pc.is_in(verdicts["task_id"], value_set=pa.array(list(bench.golden.by_id), pa.string()))
     if attempts is not None:
         wanted = pc.and_(wanted, pc.is_in(verdicts["attempt"], value_set=pa.array(attempts, pa.int64())))
-    return verdicts.filter(wanted)
+    return repriced(bench.store, bench.prices, verdicts.filter(wanted))
 
 
 def _files(

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from bench_pipeline.pipeline.bench import Bench
     from bench_pipeline.store import Store
 
-# What each table is made from: other tables, and folders of the project. What is followed stands first.
+# What each table is made from: other tables, and folders of the project; settings beside that. What is followed stands
+# first.
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "evaluation_cells": (),
     "verdicts": ("evaluation_cells",),
@@ -39,7 +40,9 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
 SPENDS = frozenset({"verdicts"})
 # Made from other tables, and for nothing.
 DERIVED = tuple(table for table, upstream in FOLLOWS.items() if upstream and table not in SPENDS)
-_FILES = "files"
+_FILES, _SETTINGS = "files", "settings"
+# Sections of config.yaml that decide which cells there are, and their keys.
+_PLANNING = {"agent", "allowance", "attestation", "defaults", "dockerfile", "sandbox", "source", "upstreams"}
 
 # The values of a table's partition columns, in their order; empty for a table of one file.
 Key = tuple[str, ...]
@@ -50,7 +53,10 @@ Digests = Callable[[str], Sequence[tuple[dict[str, str], str | None]]]
 
 @dataclass(frozen=True)
 class Making:
-    """The newest making of a partition: which one it is, counted from 1, and what it was made from, by table."""
+    """The newest making of a partition: which one it is, counted from 1, and what it was made from.
+
+    ``inputs``: the digest of each table, of the files of the project, and of the settings.
+    """
 
     number: int
     inputs: Inputs
@@ -85,15 +91,36 @@ def inputs_of(bench: "Bench", table: str, digests: Digests, *, files: bool) -> d
             key = tuple(partition[column] for column in columns)
             name = "/".join(f"{column}={value}" for column, value in partition.items())
             parts.setdefault(key, {}).setdefault(upstream, {})[name] = content
+    settings = _settings(bench, table)
     inputs = {
-        key: {upstream: digest(found) for upstream, found in each.items()} for key, each in parts.items()
+        key: {upstream: digest(found) for upstream, found in each.items()} | settings
+        for key, each in parts.items()
     }
     if files and table in FOLDERS:
-        content = bench.files.digest(FOLDERS[table])
+        content = digest({_FILES: bench.files.digest(FOLDERS[table]), **settings})
         attempts = range(1, bench.max_attempts() + 1)
         for part in rectangle(TIERS, attempts):
             inputs.setdefault((part.tier, str(part.attempt)), {})[_FILES] = content
     return inputs
+
+
+def _settings(bench: "Bench", table: str) -> Inputs:
+    """What else decides over a table: the settings that it is made by, and prices where it has costs."""
+    config = bench.project.config
+    match table:
+        case "evaluation_cells":
+            found: object = config.model_dump(mode="json", include=_PLANNING)
+        case "evaluation_rankings":
+            found = {"prices": bench.prices.digest(), "ranking": config.ranking.model_dump()}
+        case "paired_comparisons":
+            found = {"remote": config.source.remote}
+        case "task_results":
+            found = {"prices": bench.prices.digest()}
+        case "composite_scores":
+            found = {"attestation": config.attestation}
+        case _:
+            return {}
+    return {_SETTINGS: digest(found)}
 
 
 def behind(

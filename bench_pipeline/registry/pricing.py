@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bench_pipeline.documents import read_document
 from bench_pipeline.errors import DocumentError, Problem
+from bench_pipeline.identity import digest
 from bench_pipeline.registry.documents import PricingDocument, Rates
 from bench_pipeline.registry.tokens import CLASSES, TokenCounts
 
@@ -109,6 +111,11 @@ class PriceTable:
         if problems:
             raise DocumentError(problems)
         return cls(own)
+
+    def digest(self) -> str:
+        """Of every price: while it stays, so does what anything costs."""
+        own = {model: price.document() for model, price in self.own.items()}
+        return digest({"own": own, "built-in": metadata.version("genai-prices")})
 
     def names(self, model_id: str | None) -> bool:
         """Whether a pricing.yaml names the model, so that nothing else may price it."""

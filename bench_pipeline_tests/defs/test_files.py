@@ -89,6 +89,18 @@ def test_touched_files_and_copies_of_them_ask_for_nothing_and_new_content_does(d
     assert twice(daemon) == [PLANNED]
 
 
+def test_settings_that_decide_a_plan_are_planned_anew_and_others_are_not(daemon: Daemon) -> None:
+    config = daemon.root / "config.yaml"
+    text = config.read_text()
+    config.write_text(f"{text}schedules: {{nightly: {{enabled: true}}}}\n")
+    assert not daemon.look("file_sensor")
+    config.write_text(text.replace("cell_timeout: 1m", "cell_timeout: 2m"))
+    requests = daemon.look("file_sensor")
+    assert asked(requests) == [PLANNED]
+    daemon.run(requests)
+    assert not daemon.look("file_sensor")
+
+
 def test_files_that_somebody_writes_wait_until_two_looks_agree(daemon: Daemon) -> None:
     for number in range(3):
         (daemon.root / "evaluations/models.yaml").write_text(f"{EVALUATION}# {number}\n")

@@ -24,6 +24,12 @@ class Looks:
         self.runs: dict[str, Run] = {}
         self.running: set[str] = set()
 
+    def configure(self, settings: str) -> None:
+        """Give the project other settings; whoever looks next reads its files anew."""
+        config = self.bench.project.root / "config.yaml"
+        config.write_text(f"apiVersion: bench.ber.run/v1alpha1\nkind: Project\n{settings}\n")
+        self.bench = self.bench.again()
+
     def put(self, table: str, content: str, **partition: Any) -> None:
         """Give a partition another content: a row that its schema accepts."""
         schema = table_schema(table)
@@ -155,3 +161,24 @@ def test_a_damaged_table_is_a_content_of_its_own_and_is_neither_moved_nor_read_f
     Path(path).write_bytes(damage)
     assert looks.settle() == ["evaluation_rankings", "task_results"]
     assert Path(path).read_bytes() == damage
+
+
+def test_a_changed_price_or_setting_leaves_behind_what_is_made_by_it(looks: Looks) -> None:
+    looks.put("evaluation_cells", "a", tier="smoke", attempt=1)
+    looks.put("verdicts", "a", tier="smoke", attempt=1)
+    looks.settle()
+    prices = looks.bench.project.root / "pricing.yaml"
+    for settings, expected in (
+        ("ranking: {min_coverage: 0.5}", ["evaluation_rankings"]),
+        ("attestation: require", ["composite_scores", "evaluation_rankings"]),
+        ("schedules: {nightly: {enabled: true}}\nattestation: require", []),
+    ):
+        looks.configure(settings)
+        assert sorted(looks.settle()) == expected
+    prices.write_text(
+        "apiVersion: bench.ber.run/v1alpha1\nkind: Pricing\nmodels: {mine: {input: 1.0, output: 2.0}}\n"
+    )
+    looks.configure("attestation: require")
+    assert sorted(looks.settle()) == ["evaluation_rankings", "task_results"]
+    looks.configure("attestation: require")
+    assert looks.settle() == []
