@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 AGENTS := .agents
 
-.PHONY: setup demo test test-services test-agents check bench ui docs clean
+.PHONY: setup demo test test-services test-agents check bench ui docs screenshots clean
 
 setup: $(STAMP)
 
@@ -55,6 +55,10 @@ ui: setup
 
 docs: setup
 	$(BIN)/python -m bench_pipeline.pipeline.reference docs
+
+# The pictures of the documentation, of the example project in the real UI; needs chromium and chromium-driver.
+screenshots: setup
+	$(BIN)/python -m bench_pipeline_tests.screenshots docs/images
 
 clean:
 	rm -rf $(VENV) $(AGENTS) data/.bench

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,13 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(project: Path) -> Iterator[Server]:
+    with serving(project) as found:
+        yield found
+
+
+@contextmanager
+def serving(project: Path) -> Iterator[Server]:
+    """The UI of a project, once it is ready, for as long as the block."""
     port, said = free_port(), project.parent / "said"
     with said.open("w") as output:
         process = subprocess.Popen(
