@@ -78,6 +78,7 @@ class Asked:
     held: Amount
     most: TokenCounts
     conversation: bytes | None
+    offers_tools: bool
 
 
 class RefusedRequestError(Exception):
@@ -304,6 +305,7 @@ class Door:
             held,
             most,
             given.conversation,
+            bool(body.get("tools")),
         )
 
     async def _ask(self, request: web.Request, asked: Asked) -> Answer:
@@ -355,6 +357,7 @@ class Door:
                 "api": asked.api.name,
                 "model": asked.model,
                 "upstream": upstream,
+                "offers_tools": asked.offers_tools,
                 "held": {"input": asked.most.input, "output": asked.most.output},
             }
         )

@@ -57,8 +57,8 @@ class Traffic:
     """What went through the gateway for one use of a tool.
 
     ``refused`` counts requests that were not sent, ``cap`` says in words which cap refused one, and ``outage`` the
-    class and words of the failure that the last request ended with. Of a replay, ``diverged`` says which request is not
-    in the recording, and ``unasked`` which one of it was not asked.
+    class and words of the failure that the last request ended with, side requests left aside. Of a replay, ``diverged``
+    says which request is not in the recording, and ``unasked`` which one of it was not asked.
     """
 
     exchanges: tuple[Exchange, ...] = ()
@@ -117,19 +117,24 @@ class _Reading:
     exchanges: dict[int, Exchange] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     cap: str | None = None
-    outage: tuple[str, str] | None = None
+    settled: list[int] = field(default_factory=list)
     diverged: str | None = None
     unasked: str | None = None
+
+    @property
+    def outage(self) -> tuple[str, str] | None:
+        """The failure that the last request ended with; a side request, which offers no tools, hides none."""
+        main = [n for n in self.settled if self.sent[n].get("offers_tools")] or self.settled
+        last = self.exchanges[main[-1]] if main else None
+        return (last.failure, last.told or "") if last is not None and last.failure in OUTAGES else None
 
     def take(self, event: dict[str, Any]) -> None:
         if event["event"] == "sent":
             self.sent[event["n"]] = event
             self.exchanges[event["n"]] = _exchange(event, {"held": True})
         elif event["event"] == "settled":
-            exchange = _exchange(self.sent[event["n"]], event)
-            self.exchanges[event["n"]] = exchange
-            failed = exchange.failure in OUTAGES
-            self.outage = (str(exchange.failure), exchange.told or "") if failed else None
+            self.exchanges[event["n"]] = _exchange(self.sent[event["n"]], event)
+            self.settled.append(event["n"])
         elif event["event"] == "unasked":
             self.unasked = event["why"]
         else:
