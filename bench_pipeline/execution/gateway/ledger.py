@@ -111,6 +111,14 @@ class Traffic:
         }
 
 
+def main_requests(offering: Mapping[int, bool]) -> list[int]:
+    """The requests that go on with an agent's work, of all those that are given with whether they offer tools.
+
+    A side request (a title, a commit message) offers none where others do. Where none does, all are of the work.
+    """
+    return [number for number, offers in offering.items() if offers] or list(offering)
+
+
 @dataclass
 class _Reading:
     sent: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -123,8 +131,8 @@ class _Reading:
 
     @property
     def outage(self) -> tuple[str, str] | None:
-        """The failure that the last request ended with; a side request, which offers no tools, hides none."""
-        main = [n for n in self.settled if self.sent[n].get("offers_tools")] or self.settled
+        """The failure that the last request ended with; a side request hides none."""
+        main = main_requests({n: bool(self.sent[n].get("offers_tools")) for n in self.settled})
         last = self.exchanges[main[-1]] if main else None
         return (last.failure, last.told or "") if last is not None and last.failure in OUTAGES else None
 

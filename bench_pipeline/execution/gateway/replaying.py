@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
+from bench_pipeline.execution.gateway.apis import APIS
+from bench_pipeline.execution.gateway.ledger import main_requests
 from bench_pipeline.execution.gateway.masking import Masks, differences, digest
 from bench_pipeline.execution.gateway.recordings import Exchange
 from bench_pipeline.execution.usage.reading import Object, items, mapping
 
 # Where the APIs keep a conversation.
-_CONVERSATION: Final = ("messages", "input")
+_CONVERSATION: Final = tuple(dict.fromkeys(api.messages for api in APIS))
 
 
 class DivergedError(Exception):
@@ -61,11 +63,9 @@ class Replay:
     def unasked(self) -> str | None:
         """The first recorded request that was not asked again, in words; None when all that matter were.
 
-        A request without tools, in a recording in which others offer some, is a side request: whether it is asked at
-        all may depend on how fast the tool ends.
+        Whether a side request is asked at all may depend on how fast the tool ends.
         """
-        main = {number for number, offers in self._offering.items() if offers} or set(self._offering)
-        missing = sorted(main & self._left())
+        missing = sorted(self._left().intersection(main_requests(self._offering)))
         if not missing:
             return None
         return f"request {missing[0]} of the {len(self._offering)} in the recording was not asked again"

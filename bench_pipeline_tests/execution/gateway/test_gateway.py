@@ -89,26 +89,6 @@ def streaming(session: Session) -> Iterator[httpx.Response]:
         yield answer
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _key() -> Iterator[None]:
-    os.environ[VARIABLE] = KEY
-    yield
-    del os.environ[VARIABLE]
-
-
-@pytest.fixture(scope="module")
-def _shared() -> Iterator[Opened]:
-    with model_server() as server, opened(server) as gateway:
-        yield Opened(gateway, server)
-
-
-@pytest.fixture
-def shared(_shared: Opened) -> Opened:
-    """One gateway without caps, since starting one costs most of a second."""
-    _shared.script({"text": "done"})
-    return _shared
-
-
 class TestPassing:
     @pytest.mark.parametrize("api", PATHS)
     @pytest.mark.parametrize("stream", [False, True])

@@ -18,9 +18,7 @@ from bench_pipeline_tests.execution.gateway.test_gateway import (
     KEY,
     PATHS,
     USED,
-    VARIABLE,
     Host,
-    Opened,
     ask,
     opened,
     streaming,
@@ -28,25 +26,6 @@ from bench_pipeline_tests.execution.gateway.test_gateway import (
 from bench_pipeline_tests.model_server import model_server
 
 keep = partial(pack, about={"folders": {}})
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _key() -> Iterator[None]:
-    os.environ[VARIABLE] = KEY
-    yield
-    del os.environ[VARIABLE]
-
-
-@pytest.fixture(scope="module")
-def _shared() -> Iterator[Opened]:
-    with model_server() as server, opened(server) as gateway:
-        yield Opened(gateway, server)
-
-
-@pytest.fixture
-def shared(_shared: Opened) -> Opened:
-    _shared.script({"text": "done"})
-    return _shared
 
 
 @contextmanager
